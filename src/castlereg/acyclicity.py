@@ -1,0 +1,169 @@
+"""How far a weighted graph is from having no directed cycle.
+
+Every function here takes ``A``, a square matrix of non-negative edge weights
+(``A[j, k] > 0`` when there is an edge j -> k), and returns one number ``h(A)``
+that is zero when the graph has no directed cycle and positive when it has one.
+All of them are plain JAX functions: differentiate, ``jit`` and ``vmap`` them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+# The Taylor polynomial of degree 9 is exact to float32 rounding up to this norm: 0.84**9 / 10! < 6e-8.
+_TAYLOR_NORM: Final = 0.84
+# From here on h grows like a logarithm, so that h, h**2 and their gradients stay inside float32.
+# tr exp(A) of a dense graph of 1000 nodes with spectral radius 20 is e**26.9: still exact.
+_LARGEST_LOG_TRACE: Final = 28.0
+# Products above this are rescaled, so that squaring cannot overflow.
+_RESCALE_ABOVE: Final = 1e6
+
+
+@jax.custom_vjp
+def trace_exponential(adjacency: Array) -> Array:
+    """Trace of the matrix exponential less the number of nodes, ``h(A) = tr exp(A) - p`` (eq. 2 and 7).
+
+    The weight of every closed walk of every length counts, so no cycle is free,
+    however long. The value and the gradient ``exp(A)^T`` come from one exponential.
+
+    Parameters
+    ----------
+    adjacency : array of shape (p, p)
+        Non-negative edge weights, the square of the paper's ``M``.
+
+    Returns
+    -------
+    array of shape ()
+
+    Notes
+    -----
+    ``exp(A) - I`` is built from non-negative products alone, without ever adding
+    the identity: nothing cancels, small values keep their digits, and a graph
+    without cycles gives exactly zero.
+
+    ``tr exp(A)`` overflows float32 when the spectral radius passes 88, which a dense
+    start with ordinary weights does at once. Once ``log tr exp(A)`` passes 28, ``h``
+    goes on as ``e^28 (1 + log(1 + log tr exp(A) - 28))``: the same value and slope
+    at the seam, still growing, finite for any finite ``A``.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> chain = jnp.array([[0.0, 2.0], [0.0, 0.0]])
+    >>> float(trace_exponential(chain))
+    0.0
+    >>> loop = jnp.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> round(float(trace_exponential(loop)), 5)  # 2 cosh(1) - 2
+    1.08616
+    """
+    return _value_and_gradient(adjacency)[0]
+
+
+def _forward(adjacency: Array) -> tuple[Array, Array]:
+    return _value_and_gradient(adjacency)
+
+
+def _backward(gradient: Array, cotangent: Array) -> tuple[Array]:
+    return (cotangent * gradient,)
+
+
+trace_exponential.defvjp(_forward, _backward)
+
+
+def _value_and_gradient(adjacency: Array) -> tuple[Array, Array]:
+    """Return h(A) and ``dh/dA``, both from one exponential."""
+    norm = jnp.minimum(adjacency.sum(axis=0).max(), adjacency.sum(axis=1).max())
+    return lax.cond(norm <= _TAYLOR_NORM, _by_series, _by_squaring, adjacency, norm)
+
+
+def _by_series(adjacency: Array, norm: Array) -> tuple[Array, Array]:
+    """Return h(A) and its gradient for a small A, which trained networks have nearly always."""
+    product = _taylor9(adjacency)
+    return jnp.trace(product), product.T + jnp.eye(len(product), dtype=product.dtype)
+
+
+def _by_squaring(adjacency: Array, norm: Array) -> tuple[Array, Array]:
+    """Return h(A) and its gradient for any A."""
+    product, log_scale = _exponential_minus_identity(adjacency, norm)
+    trace = jnp.trace(product)
+    positive = trace > 0
+    log_trace = jnp.where(positive, log_scale + jnp.log(jnp.where(positive, trace, 1.0)), -jnp.inf)
+    excess = jnp.maximum(log_trace - _LARGEST_LOG_TRACE, 0.0)
+    cap = jnp.exp(jnp.asarray(_LARGEST_LOG_TRACE, adjacency.dtype))
+
+    exact = jnp.where(log_scale == 0, trace, jnp.exp(jnp.minimum(log_trace, _LARGEST_LOG_TRACE)))
+    value = jnp.where(excess > 0, cap * (1 + jnp.log1p(excess)), exact)
+
+    identity = jnp.eye(len(adjacency), dtype=adjacency.dtype)
+    inside = jnp.exp(jnp.minimum(log_scale, _LARGEST_LOG_TRACE)) * product + identity
+    beyond = product * (cap / (jnp.where(positive, trace, 1.0) * (1 + excess)))
+    return value, jnp.where(excess > 0, beyond, inside).T
+
+
+def _exponential_minus_identity(adjacency: Array, norm: Array) -> tuple[Array, Array]:
+    """Return ``F`` and ``c`` with ``exp(A) - I = e^c F``, by scaling and squaring."""
+    squarings = jnp.ceil(jnp.maximum(jnp.log2(norm / _TAYLOR_NORM), 0.0))
+    small = _taylor9(adjacency * jnp.exp2(-squarings))
+
+    def square(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        # exp(2X) - I = 2 F + F F for F = exp(X) - I, with F = e^c product.
+        left, product, log_scale = state
+        product = 2 * jnp.exp(-log_scale) * product + _product(product, product)
+        log_scale = 2 * log_scale
+        largest = product.max()
+        rescale = jnp.where(largest > _RESCALE_ABOVE, largest, 1.0)
+        return left - 1, product / rescale, log_scale + jnp.log(rescale)
+
+    start = (squarings, small, jnp.zeros_like(norm))
+    _, product, log_scale = lax.while_loop(lambda state: state[0] > 0, square, start)
+    return product, log_scale
+
+
+def _taylor9(x: Array) -> Array:
+    """Return the sum of ``x**i / i!`` for i = 1..9 with four products."""
+    x2 = _product(x, x)
+    x3 = _product(x2, x)
+    tail = x / 5040 + x2 / 40320 + x3 / 362880
+    middle = x / 24 + x2 / 120 + x3 / 720 + _product(x3, tail)
+    return x + x2 / 2 + x3 / 6 + _product(x3, middle)
+
+
+def _product(left: Array, right: Array) -> Array:
+    # Accelerators would otherwise round the factors to 10 bits.
+    return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
+
+
+def truncated_series(adjacency: Array) -> Array:
+    """Series of the trace exponential up to the ninth power, as in the authors' released code.
+
+    Cycles of ten or more nodes cost nothing here; kept to compare with that code.
+
+    Parameters
+    ----------
+    adjacency : array of shape (p, p)
+        Non-negative edge weights.
+
+    Returns
+    -------
+    array of shape ()
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> ring = jnp.roll(jnp.eye(10), 1, axis=1)
+    >>> float(truncated_series(ring))
+    0.0
+    """
+    return jnp.trace(_taylor9(adjacency))
+
+
+ACYCLICITY: Final[dict[str, Callable[[Array], Array]]] = {
+    "expm": trace_exponential,
+    "series": truncated_series,
+}
+"""The functions by the names that estimators take as ``acyclicity=``."""

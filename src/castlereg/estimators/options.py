@@ -1,0 +1,52 @@
+"""Checks of options: every error names the option, its value and what it may be."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+
+def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Refuse a value that is not one of the choices; suggest the nearest."""
+    choices = list(choices)
+    if isinstance(value, str) and value in choices:
+        return
+    nearest = difflib.get_close_matches(str(value), choices, n=1)
+    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}{hint}")
+
+
+def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> None:
+    """Refuse what is not a finite number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name}={value!r} must be a finite number")
+    if above is not None and not value > above:
+        raise ValueError(f"{name}={value!r} must be greater than {above:g}")
+    if least is not None and not value >= least:
+        raise ValueError(f"{name}={value!r} must be at least {least:g}")
+
+
+def check_integer(name: str, value: Any, *, least: int = 1) -> None:
+    """Refuse what is not a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+
+
+def check_fraction(name: str, value: Any) -> None:
+    """Refuse what is not strictly between 0 and 1."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+        raise ValueError(f"{name}={value!r} must be a fraction between 0 and 1, such as 0.1")
+
+
+def check_sizes(name: str, value: Any) -> None:
+    """Refuse what is neither "auto" nor a sequence of layer widths."""
+    if isinstance(value, str):
+        check_choice(name, value, ["auto"])
+        return
+    if not isinstance(value, Iterable):
+        raise ValueError(f"{name}={value!r} must be 'auto' or a sequence of widths such as (32, 32); () is the linear form")
+    for width in value:
+        check_integer(f"each width in {name}", width)

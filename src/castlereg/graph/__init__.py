@@ -1,0 +1,5 @@
+"""The learned graph."""
+
+from castlereg.graph.causal_graph import CausalGraph
+
+__all__ = ["CausalGraph"]

@@ -1,0 +1,45 @@
+"""From weights with cycles to a graph without: strongest edges first."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def acyclic_cut(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Keep edges from the strongest down, skipping each that would close a cycle.
+
+    Parameters
+    ----------
+    weights : array of shape (nodes, nodes)
+        Non-negative; ``weights[j, k]`` is the weight of j -> k.
+
+    Returns
+    -------
+    array of shape (nodes, nodes)
+        The same weights with those of skipped edges at zero: always a directed acyclic graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> acyclic_cut(np.array([[0.0, 3.0], [1.0, 0.0]]))
+    array([[0., 3.],
+           [0., 0.]])
+    """
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
+        raise ValueError(f"weights must be a square matrix, got shape {weights.shape}")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("weights must be finite and not negative")
+    kept = np.zeros_like(weights)
+    reaches = np.eye(len(weights), dtype=bool)  # reaches[j, k]: there is a path from j to k
+    order = np.argsort(-weights, axis=None, kind="stable")
+    for cause, effect in zip(*np.unravel_index(order, weights.shape), strict=True):
+        if weights[cause, effect] == 0:
+            break
+        if reaches[effect, cause]:
+            continue
+        kept[cause, effect] = weights[cause, effect]
+        if not reaches[cause, effect]:
+            reaches |= np.outer(reaches[:, cause], reaches[effect])
+    return kept

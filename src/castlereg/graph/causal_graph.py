@@ -1,0 +1,152 @@
+"""A learned graph: named weights without cycles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.graph.acyclic_cut import acyclic_cut
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, eq=False)
+class CausalGraph:
+    """The graph that a network has learned, as a directed acyclic graph.
+
+    A prediction aid, not proof of cause: see :meth:`from_weights` for how it comes about.
+
+    Attributes
+    ----------
+    weights : DataFrame
+        ``weights.loc[cause, effect]``, zero where there is no edge.
+    learned_weights : DataFrame
+        The weights before edges that close a cycle were dropped.
+    target : str
+        Name of the target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> graph = CausalGraph.from_weights(np.array([[0.0, 0.9], [0.2, 0.0]]), ["age", "income"], target="income")
+    >>> graph.edges()
+      cause  effect  weight
+    0   age  income     0.9
+    >>> graph.parents("income")
+    ['age']
+    >>> round(graph.dropped_weight, 2)
+    0.18
+    """
+
+    weights: pd.DataFrame
+    learned_weights: pd.DataFrame
+    target: str
+
+    @classmethod
+    def from_weights(cls, weights: NDArray[np.float64], names: list[str], target: str) -> CausalGraph:
+        """Cut learned weights down to a graph without cycles, strongest edges first.
+
+        Parameters
+        ----------
+        weights : array of shape (nodes, nodes)
+            ``weights[j, k]`` is the weight of j -> k, the paper's ``M``.
+        names : list of str
+            One for each node, all different.
+        target : str
+            One of the names.
+
+        Returns
+        -------
+        CausalGraph
+        """
+        if len(names) != len(weights) or len(set(names)) != len(names):
+            raise ValueError(f"{len(weights)} nodes need as many different names, got {names}")
+        if target not in names:
+            raise ValueError(f"target {target!r} is not among the nodes {names}")
+        learned = np.asarray(weights, dtype=np.float64)
+        kept = acyclic_cut(learned)
+        return cls(
+            weights=pd.DataFrame(kept, index=names, columns=names),
+            learned_weights=pd.DataFrame(learned, index=names, columns=names),
+            target=target,
+        )
+
+    @property
+    def nodes(self) -> list[str]:
+        """Names of the nodes."""
+        return list(self.weights.columns)
+
+    @property
+    def dropped_weight(self) -> float:
+        """Share of the learned weight that was cut to get a graph without cycles."""
+        total = float(self.learned_weights.to_numpy().sum())
+        return 1 - float(self.weights.to_numpy().sum()) / total if total > 0 else 0.0
+
+    @property
+    def is_dag(self) -> bool:
+        """Whether there is no directed cycle: always true."""
+        import networkx as nx
+
+        return bool(nx.is_directed_acyclic_graph(self.to_networkx()))
+
+    def edges(self) -> pd.DataFrame:
+        """List the edges, strongest first, with columns ``cause``, ``effect`` and ``weight``."""
+        values = self.weights.to_numpy()
+        cause, effect = np.nonzero(values)
+        order = np.argsort(-values[cause, effect], kind="stable")
+        names = np.array(self.nodes, dtype=object)
+        return pd.DataFrame(
+            {
+                "cause": names[cause[order]],
+                "effect": names[effect[order]],
+                "weight": values[cause[order], effect[order]],
+            }
+        )
+
+    def parents(self, node: str) -> list[str]:
+        """Name the causes of a node, strongest first."""
+        column = self._checked(node, self.weights[node] if node in self.weights else None)
+        return list(column[column > 0].sort_values(ascending=False, kind="stable").index)
+
+    def children(self, node: str) -> list[str]:
+        """Name the effects of a node, strongest first."""
+        row = self._checked(node, self.weights.loc[node] if node in self.weights.index else None)
+        return list(row[row > 0].sort_values(ascending=False, kind="stable").index)
+
+    def _checked(self, node: str, weights: pd.Series | None) -> pd.Series:
+        if weights is None:
+            raise KeyError(f"there is no node {node!r}; the nodes are {', '.join(map(str, self.nodes))}")
+        return weights
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Convert to a networkx graph with the edge attribute ``weight``."""
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from(self.nodes)
+        graph.add_weighted_edges_from(self.edges().itertuples(index=False, name=None))
+        return graph
+
+    def plot(self, ax: Axes | None = None, *, max_edges: int | None = None) -> Axes:
+        """Draw the graph with matplotlib, causes left of their effects.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Made when not given.
+        max_edges : int, optional
+            Draw this many of the strongest edges; twice as many as there are nodes by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from castlereg.graph.drawing import draw
+
+        return draw(self, ax, 2 * len(self.nodes) if max_edges is None else max_edges)

@@ -1,0 +1,147 @@
+"""Nodes, their channels and their losses.
+
+A *node* is one variable: a column of the table, or a target. A *channel* is one
+number that enters the network: a numeric or binary node has one, a categorical node
+one per level. A :class:`Layout` says which channels belong to which node and which
+loss each node has. It holds no names and no data, so two tables with the same kinds
+of columns share one layout and one compiled program.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["numeric", "binary", "categorical"]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One variable.
+
+    Parameters
+    ----------
+    kind : {"numeric", "binary", "categorical"}
+        Decides the loss: squared error, logistic, softmax.
+    levels : int
+        Number of levels of a categorical node; 1 for the other kinds.
+    target : bool
+        Whether this is a target, which is never an input of a target's sub-network.
+    """
+
+    kind: Kind = "numeric"
+    levels: int = 1
+    target: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"kind={self.kind!r} is not one of {', '.join(get_args(Kind))}")
+        if self.kind == "categorical" and self.levels < 2:
+            raise ValueError(f"a categorical node needs at least 2 levels, got levels={self.levels}")
+        if self.kind != "categorical" and self.levels != 1:
+            raise ValueError(f"a {self.kind} node has levels=1, got levels={self.levels}")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The nodes of a table in order, features first, targets last.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+        At least one feature and one target.
+
+    Examples
+    --------
+    >>> layout = Layout((Node(), Node("categorical", 3), Node("binary", target=True)))
+    >>> layout.n_channels
+    5
+    >>> layout.channel_nodes
+    array([0, 1, 1, 1, 2])
+    >>> layout.edge_mask()[:, 1]  # a node's own channels do not enter its sub-network
+    array([1., 0., 0., 0., 1.], dtype=float32)
+    """
+
+    nodes: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        kinds = [node.target for node in self.nodes]
+        if kinds != sorted(kinds):
+            raise ValueError("targets must stand after all features")
+        if not any(kinds) or all(kinds):
+            raise ValueError(f"a layout needs a feature and a target, got {len(kinds)} nodes of which {sum(kinds)} targets")
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, the paper's ``d + 1``."""
+        return len(self.nodes)
+
+    @cached_property
+    def targets(self) -> tuple[int, ...]:
+        """Indices of the targets."""
+        return tuple(k for k, node in enumerate(self.nodes) if node.target)
+
+    @property
+    def n_features(self) -> int:
+        """Number of nodes that are no targets, the paper's ``d``."""
+        return self.n_nodes - len(self.targets)
+
+    @cached_property
+    def channel_nodes(self) -> NDArray[np.int64]:
+        """Node of each channel, shape (channels,)."""
+        return np.repeat(np.arange(self.n_nodes), [node.levels for node in self.nodes])
+
+    @property
+    def n_channels(self) -> int:
+        """Number of channels."""
+        return len(self.channel_nodes)
+
+    @property
+    def n_feature_channels(self) -> int:
+        """Number of channels that belong to features; they stand first."""
+        return int(sum(node.levels for node in self.nodes if not node.target))
+
+    @cached_property
+    def output_width(self) -> int:
+        """Outputs of each sub-network: the most levels that any node has."""
+        return max(node.levels for node in self.nodes)
+
+    @cached_property
+    def output_channels(self) -> NDArray[np.int64]:
+        """Channel that each output predicts, shape (nodes, output_width); see :attr:`output_used`."""
+        first = np.searchsorted(self.channel_nodes, np.arange(self.n_nodes))
+        return np.where(self.output_used, first[:, None] + np.arange(self.output_width), first[:, None])
+
+    @cached_property
+    def output_used(self) -> NDArray[np.bool_]:
+        """Which outputs mean something, shape (nodes, output_width); nodes with few levels leave some unused."""
+        levels = np.array([node.levels for node in self.nodes])
+        return np.arange(self.output_width) < levels[:, None]
+
+    def is_kind(self, kind: Kind) -> NDArray[np.bool_]:
+        """Whether each node is of this kind, shape (nodes,)."""
+        return np.array([node.kind == kind for node in self.nodes])
+
+    def edge_mask(self, without: tuple[int, ...] = ()) -> NDArray[np.float32]:
+        """Which channels may enter which sub-network, shape (channels, nodes).
+
+        Parameters
+        ----------
+        without : tuple of int
+            Nodes that get no edges at all (constant columns).
+
+        Returns
+        -------
+        array of 0.0 and 1.0
+            0 for a node's own channels in its own sub-network, and for targets in the
+            sub-networks of targets, since no target is known when predicting.
+        """
+        is_target = np.array([node.target for node in self.nodes])
+        allowed = ~np.eye(self.n_nodes, dtype=bool) & ~(is_target[:, None] & is_target)
+        allowed[list(without), :] = False
+        allowed[:, list(without)] = False
+        return allowed[self.channel_nodes].astype(np.float32)

@@ -1,0 +1,289 @@
+"""The network of the paper's Figure 2: one sub-network per node, hidden layers shared by all.
+
+:func:`forward` runs any subset of the sub-networks. A plain network is the target's
+sub-network alone; CASTLE trains all of them; sub-sampling trains the target's and a few
+others each step; prediction runs the target's again. All functions work on one network;
+``vmap`` them for a stack. :func:`forward` takes NumPy arrays as well as JAX arrays, so
+that a fitted model predicts without compiling anything.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Literal, NamedTuple, cast
+
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from castlereg.layout import Layout
+
+InputInit = Literal["small", "glorot"]
+
+
+class Dense(NamedTuple):
+    """A hidden layer shared by all sub-networks (eq. 3: ``W_m``, m = 2..M-1)."""
+
+    weights: Array  # (in, out)
+    bias: Array  # (out,)
+
+
+class Parameters(NamedTuple):
+    """All weights of one network.
+
+    In the linear form (no hidden layer, eq. 1) the input layer is also the output layer: its width is
+    the layout's output width, ``hidden`` is empty and the output fields are None. Eq. 1 has no
+    intercept; ``input_bias`` is one all the same, because classes need it. For standardized
+    columns its best value is zero.
+    """
+
+    input_weights: Array  # (channels, nodes, width), eq. 3: W_1^k is [:, k, :]
+    input_bias: Array  # (nodes, width)
+    hidden: tuple[Dense, ...]
+    output_weights: Array | None  # (nodes, width, outputs), eq. 3: W_M^k
+    output_bias: Array | None  # (nodes, outputs)
+
+
+def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Parameters:
+    """Keep the sub-networks of some nodes.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of all sub-networks.
+    nodes : array of int, shape (k,)
+        Positions along the node axis.
+
+    Returns
+    -------
+    Parameters
+        Of the k sub-networks; the shared layers as they were.
+    """
+    return Parameters(
+        parameters.input_weights[:, nodes],
+        parameters.input_bias[nodes],
+        parameters.hidden,
+        None if parameters.output_weights is None else parameters.output_weights[nodes],
+        None if parameters.output_bias is None else parameters.output_bias[nodes],
+    )
+
+
+def mask_inputs(parameters: Parameters, edge_mask: Array) -> Parameters:
+    """Set the weights of edges that may not exist to zero.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    edge_mask : array of shape (channels, nodes)
+        See :meth:`castlereg.layout.Layout.edge_mask`.
+
+    Returns
+    -------
+    Parameters
+    """
+    return parameters._replace(input_weights=parameters.input_weights * edge_mask[:, :, None])
+
+
+def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] | None = None) -> Array:
+    """Predict nodes from the channels of all others (eq. 3).
+
+    Parameters
+    ----------
+    parameters : Parameters
+        With weights of forbidden edges at zero, see :func:`mask_inputs`.
+    x : array of shape (rows, channels)
+        Standardized channels.
+    nodes : array of int, optional
+        Sub-networks to run; all by default.
+
+    Returns
+    -------
+    array of shape (rows, nodes, outputs)
+        Predicted values of numeric nodes, logits of binary and categorical ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from castlereg.layout import Layout, Node
+    >>> layout = Layout((Node(), Node(), Node(target=True)))
+    >>> parameters = initialize(layout, hidden_layer_sizes=(4, 4), seed=0)
+    >>> x = np.ones((5, 3), np.float32)
+    >>> forward(parameters, x).shape
+    (5, 3, 1)
+    >>> forward(parameters, x, nodes=np.array([2])).shape
+    (5, 1, 1)
+    """
+    if nodes is not None:
+        parameters = select(parameters, nodes)
+    xp = x.__array_namespace__()
+    rows, (channels, n_nodes, width) = x.shape[0], parameters.input_weights.shape
+    z = (x @ parameters.input_weights.reshape(channels, n_nodes * width)).reshape(rows, n_nodes, width)
+    z = z + parameters.input_bias
+    if parameters.output_weights is None:
+        return z
+    z = xp.maximum(z, 0)
+    for layer in parameters.hidden:
+        z = z.reshape(rows * n_nodes, -1) @ layer.weights + layer.bias
+        z = xp.maximum(z, 0).reshape(rows, n_nodes, -1)
+    return xp.einsum("rkh,kho->rko", z, parameters.output_weights) + parameters.output_bias
+
+
+class Packed(NamedTuple):
+    """Parameters as two arrays: a training step then updates two arrays, not one per layer."""
+
+    input_weights: Array  # (channels, nodes, width)
+    rest: Array  # all others, end to end
+
+
+def pack(parameters: Parameters) -> Packed:
+    """Lay all parameters but the input weights end to end.
+
+    Parameters
+    ----------
+    parameters : Parameters
+
+    Returns
+    -------
+    Packed
+    """
+    xp = parameters.input_weights.__array_namespace__()
+    layers = [array for layer in parameters.hidden for array in layer]
+    arrays = [parameters.input_bias, *layers, parameters.output_weights, parameters.output_bias]
+    return Packed(parameters.input_weights, xp.concatenate([a.ravel() for a in arrays if a is not None]))
+
+
+def unpack(packed: Packed, hidden_layer_sizes: tuple[int, ...], output_width: int) -> Parameters:
+    """Undo :func:`pack`; the arrays are views where the library allows.
+
+    Parameters
+    ----------
+    packed : Packed
+    hidden_layer_sizes : tuple of int
+    output_width : int
+        Outputs of each sub-network.
+
+    Returns
+    -------
+    Parameters
+    """
+    _, nodes, width = packed.input_weights.shape
+    shapes: list[tuple[int, ...]] = [(nodes, width)]
+    for fan_in, fan_out in itertools.pairwise(hidden_layer_sizes):
+        shapes += [(fan_in, fan_out), (fan_out,)]
+    if hidden_layer_sizes:
+        shapes += [(nodes, hidden_layer_sizes[-1], output_width), (nodes, output_width)]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+    bias, *layers = (
+        packed.rest[end - int(np.prod(shape)) : end].reshape(shape) for end, shape in zip(ends, shapes, strict=True)
+    )
+    if not hidden_layer_sizes:
+        return Parameters(packed.input_weights, bias, (), None, None)
+    hidden = tuple(Dense(w, b) for w, b in zip(layers[:-2:2], layers[1:-2:2], strict=True))
+    return Parameters(packed.input_weights, bias, hidden, *layers[-2:])
+
+
+def squared_adjacency(input_weights: Array, layout: Layout) -> Array:
+    """Squared weight of every edge, ``A = M * M`` (eq. 7).
+
+    ``A[j, k]`` is the sum of the squares of all weights from the channels of node j into
+    the sub-network of node k. ``M`` itself, its square root, is never formed: the gradient of the
+    root of a masked row would be 0/0.
+
+    Parameters
+    ----------
+    input_weights : array of shape (channels, nodes, width)
+    layout : Layout
+
+    Returns
+    -------
+    array of shape (nodes, nodes)
+    """
+    # Weights past 1e12 count as 1e12, so that their squares stay inside float32.
+    xp = input_weights.__array_namespace__()
+    bounded = xp.clip(input_weights, -1e12, 1e12)
+    by_channel = xp.sum(bounded * bounded, axis=-1)
+    if layout.n_channels == layout.n_nodes:
+        return by_channel
+    membership = (layout.channel_nodes == np.arange(layout.n_nodes)[:, None]).astype(by_channel.dtype)
+    return membership @ by_channel
+
+
+def initialize(
+    layout: Layout,
+    hidden_layer_sizes: tuple[int, ...],
+    seed: int | np.random.SeedSequence,
+    *,
+    nodes: tuple[int, ...] | None = None,
+    input_init: InputInit = "small",
+    released: bool = False,
+) -> Parameters:
+    """Draw the starting weights.
+
+    Every node has a random stream of its own and the shared layers have one, so the
+    weights of a sub-network depend on the seed and the node alone: a plain network and
+    CASTLE with the same seed start from the same weights.
+
+    Parameters
+    ----------
+    layout : Layout
+    hidden_layer_sizes : tuple of int
+        Widths; empty for the linear form.
+    seed : int or SeedSequence
+    nodes : tuple of int, optional
+        Sub-networks to make; all by default.
+    input_init : {"small", "glorot"}
+        Input layers start at normal with sd 0.01, which CASTLE needs, or at the usual Glorot-uniform scale.
+    released : bool
+        Start as the released code does: all input layers alike, output layers normal with sd 1.
+
+    Returns
+    -------
+    Parameters
+        NumPy float32 arrays.
+    """
+    entropy = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    nodes = tuple(range(layout.n_nodes)) if nodes is None else nodes
+    width = hidden_layer_sizes[0] if hidden_layer_sizes else layout.output_width
+    inputs = np.empty((layout.n_channels, len(nodes), width), np.float32)
+    outputs = np.empty((len(nodes), hidden_layer_sizes[-1] if hidden_layer_sizes else 0, layout.output_width), np.float32)
+    for position, node in enumerate(nodes):
+        rng = _stream(entropy, _stream_of(layout, node))
+        input_rng = _stream(entropy, "input") if released else rng
+        if input_init == "small":
+            inputs[:, position] = 0.01 * input_rng.standard_normal((layout.n_channels, width), np.float32)
+        else:
+            inputs[:, position] = _glorot(input_rng, layout.n_channels, width)
+        if released:
+            outputs[position] = rng.standard_normal(outputs.shape[1:], np.float32)
+        elif hidden_layer_sizes:
+            outputs[position] = _glorot(rng, *outputs.shape[1:])
+    inputs *= layout.edge_mask()[:, list(nodes), None]
+
+    shared_rng = _stream(entropy, "hidden")
+    fields: dict[str, Any] = {
+        "input_weights": inputs,
+        "input_bias": np.zeros((len(nodes), width), np.float32),
+        "hidden": tuple(
+            Dense(cast(Any, _glorot(shared_rng, i, o)), cast(Any, np.zeros(o, np.float32)))
+            for i, o in itertools.pairwise(hidden_layer_sizes)
+        ),
+        "output_weights": outputs if hidden_layer_sizes else None,
+        "output_bias": np.zeros((len(nodes), layout.output_width), np.float32) if hidden_layer_sizes else None,
+    }
+    return Parameters(**fields)
+
+
+def _stream_of(layout: Layout, node: int) -> int:
+    """Number the targets first, so that a target's stream does not depend on the number of features."""
+    return (node - layout.n_features) % layout.n_nodes
+
+
+def _stream(entropy: np.random.SeedSequence, which: int | Literal["input", "hidden"]) -> np.random.Generator:
+    # Nodes take (0, k); the two shared streams (1, 0) and (1, 1).
+    key = (0, which) if isinstance(which, int) else (1, int(which == "hidden"))
+    return np.random.default_rng(np.random.SeedSequence(entropy.entropy, spawn_key=(*entropy.spawn_key, *key)))
+
+
+def _glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:
+    limit = np.float32(np.sqrt(6.0 / (fan_in + fan_out)))
+    return (2 * rng.random((fan_in, fan_out), np.float32) - 1) * limit

@@ -1,0 +1,364 @@
+"""The paper's objective, term by term: read this file first.
+
+CASTLE trains one sub-network ``f_k`` per node (every column and the target), each predicting its
+node from all the others, and adds to the target's loss what it takes to make the
+network's input layers a sparse directed acyclic graph (eq. 5 and 6)::
+
+    supervised + lambda * (reconstruction + acyclicity + beta * sparsity)
+
+==============  ===============================================================  ============
+term            what it measures                                                 in the paper
+==============  ===============================================================  ============
+supervised      loss of the target                                               eq. 1, 5
+reconstruction  losses of all nodes, the target's included                       eq. 2, 6: L
+acyclicity      square of h(A), zero when the graph has no cycle                 eq. 2, 7: R
+sparsity        l1 norm of the input layers                                      eq. 2, 6: V
+==============  ===============================================================  ============
+
+Everything here is a pure function of arrays that can be used in any JAX training loop. Without
+hidden layers the same functions are the linear form, eq. 1 and 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from castlereg.acyclicity import ACYCLICITY, truncated_series
+from castlereg.layout import Layout
+from castlereg.network import Parameters, forward, mask_inputs, squared_adjacency
+
+Setting = Literal["paper", "released"]
+Sparsity = Literal["l1", "group"]
+
+
+class Batch(NamedTuple):
+    """Some rows of a table."""
+
+    inputs: Array  # (rows, channels), standardized
+    truth: Array  # (rows, nodes, outputs), what the sub-networks should say
+    weight: Array  # (rows,), 1 / rows for a plain mean; 0 for rows that only fill up the batch
+
+
+class Structure(NamedTuple):
+    """What may depend on what."""
+
+    edge_mask: Array  # (channels, nodes), 0 where no edge may be
+    node_weight: Array  # (nodes,), factor of each node's loss in the reconstruction term
+
+
+class Strengths(NamedTuple):
+    """The two factors of eq. 5 and 6."""
+
+    reg_lambda: Array
+    reg_beta: Array
+
+
+# --- the terms -----------------------------------------------------------------------------------
+
+
+def supervised_loss(losses: Array, batch: Batch) -> Array:
+    """Mean over rows of the loss of the targets, the first term of eq. 1 and 5.
+
+    Parameters
+    ----------
+    losses : array of shape (rows, targets)
+        From :func:`node_losses`.
+    batch : Batch
+
+    Returns
+    -------
+    array of shape ()
+    """
+    return jnp.sum(batch.weight[:, None] * losses)
+
+
+def reconstruction_loss(losses: Array, batch: Batch, node_weight: Array) -> Array:
+    """Mean over rows of the summed losses of all nodes, ``L_N`` of eq. 6 and ``L_W`` of eq. 2.
+
+    Parameters
+    ----------
+    losses : array of shape (rows, nodes)
+        From :func:`node_losses`.
+    batch : Batch
+    node_weight : array of shape (nodes,)
+        1 for each node, or what makes up for nodes that were not sampled.
+
+    Returns
+    -------
+    array of shape ()
+    """
+    return jnp.sum(batch.weight[:, None] * losses * node_weight)
+
+
+def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "expm") -> Array:
+    """Square of h(A), ``R`` of eq. 7 and 2.
+
+    Parameters
+    ----------
+    input_weights : array of shape (channels, nodes, width)
+    layout : Layout
+    acyclicity : str
+        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`.
+
+    Returns
+    -------
+    array of shape ()
+    """
+    return ACYCLICITY[acyclicity](squared_adjacency(input_weights, layout)) ** 2
+
+
+def l1_norm(input_weights: Array) -> Array:
+    """Sum of the absolute input weights, ``V`` of eq. 6 and 2.
+
+    Parameters
+    ----------
+    input_weights : array of shape (channels, nodes, width)
+
+    Returns
+    -------
+    array of shape ()
+    """
+    return jnp.sum(jnp.abs(input_weights))
+
+
+def group_norm(input_weights: Array, layout: Layout) -> Array:
+    """Sum over edges of the l2 norm of their weights, the group lasso of the released code.
+
+    Parameters
+    ----------
+    input_weights : array of shape (channels, nodes, width)
+    layout : Layout
+
+    Returns
+    -------
+    array of shape ()
+    """
+    squares = squared_adjacency(input_weights, layout)
+    present = squares > 0  # the root of a masked edge would have gradient 0/0
+    return jnp.sum(jnp.where(present, jnp.sqrt(jnp.where(present, squares, 1.0)), 0.0))
+
+
+def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | None = None) -> Array:
+    """Loss of every row and node by the node's kind: squared error, logistic, softmax.
+
+    Parameters
+    ----------
+    outputs : array of shape (rows, nodes, outputs)
+        From :func:`castlereg.network.forward`.
+    truth : array of shape (rows, nodes, outputs)
+        Standardized values of numeric nodes, 0 or 1 for binary ones and for each level of categorical ones.
+    layout : Layout
+    nodes : array of int, optional
+        Which nodes the second axis holds; all by default.
+
+    Returns
+    -------
+    array of shape (rows, nodes)
+    """
+    nodes = jnp.arange(layout.n_nodes) if nodes is None else nodes
+    losses = (outputs[..., 0] - truth[..., 0]) ** 2
+    is_binary, is_categorical = layout.is_kind("binary"), layout.is_kind("categorical")
+    if is_binary.any():
+        logistic = jax.nn.softplus(outputs[..., 0]) - truth[..., 0] * outputs[..., 0]
+        losses = jnp.where(jnp.asarray(is_binary)[nodes], logistic, losses)
+    if is_categorical.any():
+        used = jnp.asarray(layout.output_used)[nodes]
+        logits = jnp.where(used, outputs, -1e30)
+        softmax = jax.nn.logsumexp(logits, axis=-1) - jnp.sum(jnp.where(used, truth * outputs, 0.0), axis=-1)
+        losses = jnp.where(jnp.asarray(is_categorical)[nodes], softmax, losses)
+    return losses
+
+
+# --- the whole -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CastleObjective:
+    """The objective of CASTLE, eq. 5 and 6 (without hidden layers: eq. 1 and 2).
+
+    Parameters
+    ----------
+    layout : Layout
+    setting : {"paper", "released"}
+        ``"released"`` weighs the terms as the authors' released code does: see :meth:`__call__`.
+    acyclicity : str
+        A key of :data:`castlereg.acyclicity.ACYCLICITY`.
+    sparsity : {"l1", "group"}
+        l1 norm (the paper) or group norm of the input layers.
+
+    Examples
+    --------
+    One gradient of the whole objective, by hand:
+
+    >>> import jax, numpy as np
+    >>> from castlereg.layout import Layout, Node
+    >>> from castlereg.network import initialize
+    >>> layout = Layout((Node(), Node(), Node(target=True)))
+    >>> x = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+    >>> batch = Batch(x, x[:, :, None], np.full(8, 1 / 8, np.float32))
+    >>> structure = Structure(layout.edge_mask(), np.ones(3, np.float32))
+    >>> objective = CastleObjective(layout)
+    >>> parameters = initialize(layout, (3, 3), seed=0)
+    >>> gradient = jax.grad(lambda p: objective(p, batch, structure, Strengths(1.0, 0.01))[0])(parameters)
+    >>> gradient.input_weights.shape
+    (3, 3, 3)
+    """
+
+    layout: Layout
+    setting: Setting = "paper"
+    acyclicity: str = "expm"
+    sparsity: Sparsity = "l1"
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Nodes whose sub-networks are trained."""
+        return tuple(range(self.layout.n_nodes))
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the terms."""
+        return ("supervised", "reconstruction", "acyclicity", "sparsity")
+
+    def __call__(
+        self,
+        parameters: Parameters,
+        batch: Batch,
+        structure: Structure,
+        strengths: Strengths,
+        sampled: Array | None = None,
+    ) -> tuple[Array, dict[str, Array]]:
+        """Return the objective and its terms.
+
+        Parameters
+        ----------
+        parameters : Parameters
+            Of all sub-networks.
+        batch : Batch
+        structure : Structure
+        strengths : Strengths
+        sampled : array of int, optional
+            Nodes to train in this step, the targets last ("Managing computational
+            complexity"); the others are not computed. All by default.
+
+        Returns
+        -------
+        objective : array of shape ()
+        terms : dict of str to array of shape ()
+        """
+        layout = self.layout
+        parameters = mask_inputs(parameters, structure.edge_mask)
+        truth, node_weight = batch.truth, structure.node_weight
+        if sampled is not None:
+            truth, node_weight = truth[:, sampled], self._make_up(node_weight, sampled)
+        outputs = forward(parameters, batch.inputs, sampled)
+        losses = node_losses(outputs, truth, layout, sampled)
+
+        supervised = supervised_loss(losses[:, -len(layout.targets) :], batch)
+        reconstruction = reconstruction_loss(losses, batch, node_weight)
+        if self.setting == "released":
+            total, acyclicity, sparsity = self._released(parameters, batch, strengths, supervised, reconstruction)
+        else:
+            acyclicity = acyclicity_loss(parameters.input_weights, layout, self.acyclicity)
+            sparsity = self._sparsity_loss(parameters.input_weights)
+            total = supervised + strengths.reg_lambda * (reconstruction + acyclicity + strengths.reg_beta * sparsity)
+        return total, dict(zip(self.terms, (supervised, reconstruction, acyclicity, sparsity), strict=True))
+
+    def _sparsity_loss(self, input_weights: Array) -> Array:
+        return l1_norm(input_weights) if self.sparsity == "l1" else group_norm(input_weights, self.layout)
+
+    def _make_up(self, node_weight: Array, sampled: Array) -> Array:
+        """Weigh sampled features by d/s, so that the expected reconstruction term is the full one."""
+        features = len(sampled) - len(self.layout.targets)
+        is_target = jnp.arange(len(sampled)) >= features
+        return node_weight[sampled] * jnp.where(is_target, 1.0, self.layout.n_features / features)
+
+    def _released(
+        self, parameters: Parameters, batch: Batch, strengths: Strengths, supervised: Array, reconstruction: Array
+    ) -> tuple[Array, Array, Array]:
+        """Weigh the terms as the released code does.
+
+        The reconstruction is summed over the batch where the supervised loss is a mean, lambda multiplies the
+        supervised loss, the acyclicity term is ``h + h**2 / 2`` with a series that stops at the ninth
+        power, and the sparsity term is a group norm.
+        """
+        h = truncated_series(squared_adjacency(parameters.input_weights, self.layout))
+        acyclicity = h + 0.5 * h**2
+        sparsity = group_norm(parameters.input_weights, self.layout)
+        rows = jnp.sum(batch.weight > 0)
+        total = strengths.reg_lambda * supervised + rows * reconstruction + acyclicity + strengths.reg_beta * sparsity
+        return total, acyclicity, sparsity
+
+
+@dataclass(frozen=True)
+class SupervisedObjective:
+    """The loss of the targets alone: a plain network, which has the targets' sub-networks and no graph.
+
+    Parameters
+    ----------
+    layout : Layout
+    """
+
+    layout: Layout
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Nodes whose sub-networks are trained."""
+        return self.layout.targets
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the terms."""
+        return ("supervised",)
+
+    def __call__(
+        self,
+        parameters: Parameters,
+        batch: Batch,
+        structure: Structure,
+        strengths: Strengths,
+        sampled: Array | None = None,
+    ) -> tuple[Array, dict[str, Array]]:
+        """Return the supervised loss; see :meth:`CastleObjective.__call__`."""
+        targets = jnp.asarray(self.layout.targets)
+        parameters = mask_inputs(parameters, structure.edge_mask[:, targets])
+        losses = node_losses(forward(parameters, batch.inputs), batch.truth[:, targets], self.layout, targets)
+        supervised = supervised_loss(losses, batch)
+        return supervised, {"supervised": supervised}
+
+
+class Objective(Protocol):
+    """What the trainer minimizes: hashable, because a compiled program belongs to it."""
+
+    @property
+    def layout(self) -> Layout:
+        """The nodes of the table."""
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """Nodes whose sub-networks are trained."""
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the terms."""
+
+    def __call__(
+        self,
+        parameters: Parameters,
+        batch: Batch,
+        structure: Structure,
+        strengths: Strengths,
+        sampled: Array | None = None,
+    ) -> tuple[Array, dict[str, Array]]:
+        """Return the number to minimize and its terms."""
+
+
+def target_outputs(parameters: Parameters, x: Array, objective: Objective) -> Array:
+    """Predict the targets with a network that an objective trains, shape (rows, targets, outputs)."""
+    held = np.array([objective.nodes.index(k) for k in objective.layout.targets])
+    return forward(parameters, x, held)

@@ -1,0 +1,105 @@
+"""Rows in an order of their own, whatever order the user gave them in.
+
+Random numbers are dealt to rows by position. Sorting the rows first makes a fitted
+model independent of the order of the user's rows, and makes an integer weight the
+same thing as that many copies of the row, bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Whole-number weights are repetitions as long as they lengthen an epoch no more than this; beyond, they weigh the loss.
+_MOST_REPETITIONS = 10
+
+
+def in_own_order(
+    X: NDArray[np.float64], y: NDArray[Any], weight: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float32] | None]:
+    """Repeat or drop rows as their weights say, and order them by their values.
+
+    Parameters
+    ----------
+    X : array of shape (rows, features)
+    y : array of shape (rows,)
+    weight : array of shape (rows,), optional
+        Not negative.
+
+    Returns
+    -------
+    X, y : array
+        Rows with a positive weight, in their own order.
+    weight : array of float32 or None
+        None when all that is left weighs alike.
+    """
+    if weight is not None:
+        repeated = repeated_rows(weight)
+        rows = np.flatnonzero(weight) if repeated is None else repeated
+        X, y = X[rows], y[rows]
+        weight = weight[rows] if repeated is None else None
+    order = row_order([y, *X.T, *([] if weight is None else [weight])])
+    return X[order], y[order], None if weight is None else weight[order].astype(np.float32)
+
+
+def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
+    """Order rows by their values.
+
+    Parameters
+    ----------
+    columns : iterable of array of shape (rows,)
+        Most telling first; later ones are looked at only while rows are tied.
+
+    Returns
+    -------
+    array of int, shape (rows,)
+        Indices that sort the rows. Scaling a column by a positive number does not change it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> row_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 5.0, 4.0])])
+    array([1, 2, 0])
+    """
+    codes: NDArray[np.int64] | None = None
+    for column in columns:
+        values, inverse = np.unique(column, return_inverse=True)
+        if codes is None:
+            codes = inverse
+        else:
+            codes = np.unique(codes * len(values) + inverse, return_inverse=True)[1]
+        if len(codes) == 0 or codes.max() == len(codes) - 1:
+            break
+    if codes is None:
+        raise ValueError("no column to order rows by")
+    return np.argsort(codes, kind="stable")
+
+
+def repeated_rows(weight: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """Turn whole-number weights into repetitions.
+
+    Parameters
+    ----------
+    weight : array of shape (rows,)
+
+    Returns
+    -------
+    array of int or None
+        Row indices, each as often as its weight says, or None when weights are not
+        whole numbers or would make the table more than ten times as long.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> repeated_rows(np.array([1.0, 0.0, 2.0]))
+    array([0, 2, 2])
+    >>> repeated_rows(np.array([0.5, 1.0])) is None
+    True
+    """
+    whole = np.floor(weight)
+    if not np.array_equal(whole, weight) or whole.sum() > _MOST_REPETITIONS * len(weight):
+        return None
+    return np.repeat(np.arange(len(weight)), whole.astype(np.int64))
