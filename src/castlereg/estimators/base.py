@@ -23,6 +23,8 @@ from castlereg.tables.encoding import Scaling, check_range, is_constant, numeric
 from castlereg.tables.row_order import in_own_order
 from castlereg.training import Member, Schedule, Table, train
 
+# Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
+_NARROWEST = 8
 _FEWEST_ROWS = 3  # two to train on, one to stop by
 
 
@@ -229,7 +231,8 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _sizes(self, n_features: int) -> tuple[int, ...]:
         if isinstance(self.hidden_layer_sizes, str):
-            return (32, 32) if self.setting == "released" else (n_features + 1, n_features + 1)
+            width = 32 if self.setting == "released" else max(n_features + 1, _NARROWEST)
+            return (width, width)
         return tuple(int(width) for width in self.hidden_layer_sizes)
 
     def _reconstructed(self, n_features: int) -> int | Literal["all"]:

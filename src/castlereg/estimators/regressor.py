@@ -24,7 +24,7 @@ class CastleRegressor(RegressorMixin, CastleEstimator):  # type: ignore[misc]
     reg_lambda : float
         Factor of the three regularizing terms together.
     hidden_layer_sizes : "auto" or tuple of int
-        ``"auto"`` is two layers as wide as there are features and targets (the paper); ``()`` is the linear form.
+        ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
     acyclicity : {"expm", "series"}
         Measure of cycles: the paper's matrix exponential, or the released code's series up to the ninth power.
     sparsity : {"l1", "group"}

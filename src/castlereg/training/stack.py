@@ -128,6 +128,21 @@ class TrainedStack:
     history: pd.DataFrame
     interrupted: bool
 
+    def take(self, members: NDArray[np.int64]) -> TrainedStack:
+        """Keep some members, numbered anew in the history."""
+        parameters: Parameters = jax.tree.map(lambda a: a[members], self.parameters)
+        number = {int(old): new for new, old in enumerate(members)}
+        history = self.history[self.history["member"].isin(number)]
+        return TrainedStack(
+            parameters,
+            self.shift[members],
+            self.scale[members],
+            self.validation_loss[members],
+            self.best_epoch[members],
+            history.assign(member=history["member"].map(number)).reset_index(drop=True),
+            self.interrupted,
+        )
+
 
 def train(
     objective: Objective,
