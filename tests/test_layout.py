@@ -1,0 +1,50 @@
+"""Nodes and channels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from castlereg.layout import Layout, Node
+
+
+def test_channels_and_outputs_of_mixed_kinds(mixed_layout: Layout) -> None:
+    assert mixed_layout.n_nodes == 5
+    assert mixed_layout.n_features == 4
+    assert mixed_layout.n_channels == 7
+    assert mixed_layout.n_feature_channels == 6
+    assert mixed_layout.targets == (4,)
+    np.testing.assert_array_equal(mixed_layout.channel_nodes, [0, 1, 2, 3, 3, 3, 4])
+    np.testing.assert_array_equal(mixed_layout.output_channels[3], [3, 4, 5])
+    np.testing.assert_array_equal(mixed_layout.output_channels[:, 0], [0, 1, 2, 3, 6])
+    np.testing.assert_array_equal(mixed_layout.output_used.sum(axis=1), [1, 1, 1, 3, 1])
+
+
+def test_no_node_is_its_own_input_and_no_target_anothers(mixed_layout: Layout) -> None:
+    for channel, node in enumerate(mixed_layout.channel_nodes):
+        assert mixed_layout.edge_mask()[channel, node] == 0
+    two = Layout((Node(), Node(target=True), Node("binary", target=True)))
+    np.testing.assert_array_equal(two.edge_mask(), [[0, 1, 1], [1, 0, 0], [1, 0, 0]])
+
+
+def test_constant_nodes_have_no_edges(mixed_layout: Layout) -> None:
+    mask = mixed_layout.edge_mask(without=(3,))
+    assert not mask[3:6].any()
+    assert not mask[:, 3].any()
+    assert mask[0, 1] == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Node("ordinal"), "ordinal"),  # type: ignore[arg-type]
+        (lambda: Node("categorical", 1), "levels=1"),
+        (lambda: Node("numeric", 3), "levels=3"),
+        (lambda: Layout((Node(target=True), Node())), "after all features"),
+        (lambda: Layout((Node(),)), "needs a feature and a target"),
+        (lambda: Layout((Node(target=True),)), "needs a feature and a target"),
+    ],
+)
+def test_bad_layouts_are_refused_with_the_value(make: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()  # type: ignore[operator]

@@ -1,0 +1,113 @@
+"""The network against a loop over sub-networks."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from castlereg.layout import Layout, Node
+from castlereg.network import forward, initialize, mask_inputs, pack, select, unpack
+
+SIZES = [(), (6,), (5, 7), (4, 3, 2)]
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_forward_equals_a_loop_over_sub_networks(
+    mixed_layout: Layout, rng: np.random.Generator, sizes: tuple[int, ...]
+) -> None:
+    """Eq. 3, one sub-network at a time."""
+    parameters = jax.tree.map(
+        lambda a: rng.normal(size=a.shape).astype(np.float32), initialize(mixed_layout, sizes, seed=0)
+    )
+    x = rng.normal(size=(9, mixed_layout.n_channels)).astype(np.float32)
+    together = forward(parameters, jnp.asarray(x))
+    for k in range(mixed_layout.n_nodes):
+        z = x @ parameters.input_weights[:, k] + parameters.input_bias[k]
+        if sizes:
+            z = np.maximum(z, 0)
+            for layer in parameters.hidden:
+                z = np.maximum(z @ layer.weights + layer.bias, 0)
+            z = z @ parameters.output_weights[k] + parameters.output_bias[k]
+        np.testing.assert_allclose(together[:, k], z, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_a_subset_equals_the_whole(mixed_layout: Layout, rng: np.random.Generator, sizes: tuple[int, ...]) -> None:
+    parameters = initialize(mixed_layout, sizes, seed=0)
+    x = jnp.asarray(rng.normal(size=(9, mixed_layout.n_channels)), jnp.float32)
+    nodes = np.array([1, 4])
+    np.testing.assert_allclose(
+        forward(parameters, x, nodes), forward(parameters, x)[:, nodes], rtol=1e-5, atol=1e-7
+    )
+    np.testing.assert_array_equal(forward(select(parameters, nodes), x), forward(parameters, x, nodes))
+
+
+def test_numpy_and_jax_agree(mixed_layout: Layout, rng: np.random.Generator) -> None:
+    parameters = initialize(mixed_layout, (5, 5), seed=0, input_init="glorot")
+    x = rng.normal(size=(9, mixed_layout.n_channels)).astype(np.float32)
+    on_host = forward(parameters, x)  # type: ignore[arg-type]
+    assert isinstance(on_host, np.ndarray)
+    np.testing.assert_allclose(on_host, forward(parameters, jnp.asarray(x)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_own_channels_never_reach_the_output(
+    mixed_layout: Layout, rng: np.random.Generator, sizes: tuple[int, ...]
+) -> None:
+    parameters = jax.tree.map(lambda a: rng.normal(size=a.shape), initialize(mixed_layout, sizes, seed=0))
+    masked = mask_inputs(parameters, jnp.asarray(mixed_layout.edge_mask()))
+    x = rng.normal(size=(4, mixed_layout.n_channels)).astype(np.float32)
+    for k in range(mixed_layout.n_nodes):
+        other = x.copy()
+        other[:, mixed_layout.channel_nodes == k] = 1e3
+        np.testing.assert_array_equal(
+            forward(masked, jnp.asarray(other))[:, k], forward(masked, jnp.asarray(x))[:, k]
+        )
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("input_init", ["small", "glorot"])
+def test_plain_network_and_castle_start_from_the_same_target_weights(
+    sizes: tuple[int, ...], input_init: str
+) -> None:
+    layout = Layout((*(Node() for _ in range(6)), Node(target=True)))
+    castle = initialize(layout, sizes, seed=3, input_init=input_init)  # type: ignore[arg-type]
+    plain = initialize(layout, sizes, seed=3, nodes=layout.targets, input_init=input_init)  # type: ignore[arg-type]
+    jax.tree.map(np.testing.assert_array_equal, select(castle, np.array(layout.targets)), plain)
+
+
+def test_nodes_start_differently_and_seeds_matter() -> None:
+    layout = Layout((Node(), Node(), Node(), Node(target=True)))
+    one = initialize(layout, (5, 5), seed=0)
+    assert not np.array_equal(one.input_weights[2, 0], one.input_weights[2, 1])
+    assert not np.array_equal(one.input_weights, initialize(layout, (5, 5), seed=1).input_weights)
+    np.testing.assert_array_equal(one.input_weights, initialize(layout, (5, 5), seed=0).input_weights)
+
+
+def test_start_has_the_stated_scales() -> None:
+    layout = Layout((*(Node() for _ in range(49)), Node(target=True)))
+    small = initialize(layout, (60, 80), seed=0)
+    free = layout.edge_mask() > 0
+    assert np.asarray(small.input_weights)[free].std() == pytest.approx(0.01, rel=0.02)
+    assert not np.asarray(small.input_weights)[~free].any()
+    glorot = initialize(layout, (60, 80), seed=0, input_init="glorot")
+    assert np.abs(glorot.input_weights).max() == pytest.approx(np.sqrt(6 / (50 + 60)), rel=0.01)
+    assert np.abs(small.hidden[0].weights).max() == pytest.approx(np.sqrt(6 / (60 + 80)), rel=0.01)
+    assert small.output_weights is not None
+    assert np.abs(small.output_weights).max() == pytest.approx(np.sqrt(6 / (80 + 1)), rel=0.01)
+
+
+def test_released_start_is_alike_for_all_nodes() -> None:
+    layout = Layout((*(Node() for _ in range(29)), Node(target=True)))
+    released = initialize(layout, (32, 32), seed=0, released=True)
+    np.testing.assert_array_equal(released.input_weights[5, 0], released.input_weights[5, 1])
+    assert np.std(released.output_weights) == pytest.approx(1.0, rel=0.1)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_unpack_undoes_pack(mixed_layout: Layout, sizes: tuple[int, ...]) -> None:
+    parameters = initialize(mixed_layout, sizes, seed=0, input_init="glorot")
+    back = unpack(pack(parameters), sizes, mixed_layout.output_width)
+    jax.tree.map(np.testing.assert_array_equal, back, parameters)

@@ -1,0 +1,201 @@
+"""The objective against finite differences, the paper's matrix formulas and hand computations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+from numpy.typing import NDArray
+
+from castlereg.layout import Layout, Node
+from castlereg.network import Parameters, forward, initialize
+from castlereg.objective import (
+    Batch,
+    CastleObjective,
+    Objective,
+    Strengths,
+    Structure,
+    SupervisedObjective,
+    group_norm,
+    node_losses,
+)
+
+
+def numeric_layout(d: int) -> Layout:
+    return Layout((*(Node() for _ in range(d)), Node(target=True)))
+
+
+def random_batch(layout: Layout, rng: np.random.Generator, rows: int = 7, dtype: Any = np.float32) -> Batch:
+    x = rng.normal(size=(rows, layout.n_channels))
+    truth = np.zeros((rows, layout.n_nodes, layout.output_width))
+    for k, node in enumerate(layout.nodes):
+        if node.kind == "numeric":
+            truth[:, k, 0] = x[:, layout.output_channels[k, 0]]
+        elif node.kind == "binary":
+            truth[:, k, 0] = rng.integers(0, 2, rows)
+        else:
+            truth[np.arange(rows), k, rng.integers(0, node.levels, rows)] = 1
+    return Batch(*(jnp.asarray(a, dtype) for a in (x, truth, np.full(rows, 1 / rows))))
+
+
+def structure(layout: Layout, dtype: Any = np.float32) -> Structure:
+    return Structure(jnp.asarray(layout.edge_mask(), dtype), jnp.ones(layout.n_nodes, dtype))
+
+
+def random_parameters(layout: Layout, sizes: tuple[int, ...], rng: np.random.Generator, dtype: Any) -> Parameters:
+    start = initialize(layout, sizes, seed=0)
+    drawn: Parameters = jax.tree.map(lambda a: jnp.asarray(rng.normal(scale=0.4, size=a.shape), dtype), start)
+    return drawn
+
+
+@pytest.mark.parametrize("setting", ["paper", "released"])
+@pytest.mark.parametrize("sparsity", ["l1", "group"])
+@pytest.mark.parametrize("sizes", [(), (4,), (4, 3), (4, 3, 5)])
+def test_gradient_equals_finite_differences(
+    mixed_layout: Layout, rng: np.random.Generator, setting: Any, sparsity: Any, sizes: tuple[int, ...]
+) -> None:
+    with jax.enable_x64(True):
+        objective = CastleObjective(mixed_layout, setting, "expm", sparsity)
+        batch = random_batch(mixed_layout, rng, dtype=np.float64)
+        strengths = Strengths(jnp.asarray(0.7), jnp.asarray(0.3))
+        parameters = random_parameters(mixed_layout, sizes, rng, np.float64)
+        flat, unravel = jax.flatten_util.ravel_pytree(parameters)
+
+        def loss(vector: jax.Array) -> jax.Array:
+            return objective(unravel(vector), batch, structure(mixed_layout, np.float64), strengths)[0]
+
+        gradient = jax.grad(loss)(flat)
+        compiled = jax.jit(loss)
+        for i in rng.choice(len(flat), 25, replace=False):
+            step = jnp.zeros_like(flat).at[i].set(1e-6)
+            slope = (compiled(flat + step) - compiled(flat - step)) / 2e-6
+            np.testing.assert_allclose(gradient[i], slope, rtol=2e-6, atol=2e-7)
+
+
+def test_linear_form_equals_the_matrix_formula(rng: np.random.Generator) -> None:
+    """Eq. 1 and 2, written out with NumPy; the target is the last column here, the first in the paper."""
+    d, lam, beta = 5, 0.8, 0.2
+    layout = numeric_layout(d)
+    with jax.enable_x64(True):
+        batch = random_batch(layout, rng, rows=11, dtype=np.float64)
+        w = rng.normal(scale=0.4, size=(d + 1, d + 1)) * (1 - np.eye(d + 1))
+        parameters = Parameters(jnp.asarray(w)[:, :, None], jnp.zeros((d + 1, 1)), (), None, None)
+        total, terms = CastleObjective(layout)(
+            parameters, batch, structure(layout, np.float64), Strengths(jnp.asarray(lam), jnp.asarray(beta))
+        )
+    x = np.asarray(batch.inputs)
+    supervised = ((x[:, -1] - x @ w[:, -1]) ** 2).sum() / len(x)
+    reconstruction = np.linalg.norm(x - x @ w, "fro") ** 2 / len(x)
+    acyclicity = (np.trace(scipy.linalg.expm(w * w)) - d - 1) ** 2
+    sparsity = np.abs(w).sum()
+    np.testing.assert_allclose(
+        [terms[name] for name in ("supervised", "reconstruction", "acyclicity", "sparsity")],
+        [supervised, reconstruction, acyclicity, sparsity],
+        rtol=1e-6,
+    )
+    np.testing.assert_allclose(total, supervised + lam * (reconstruction + acyclicity + beta * sparsity), rtol=1e-6)
+
+
+def test_released_setting_weighs_terms_as_the_released_code(rng: np.random.Generator) -> None:
+    layout, rows, lam, beta = numeric_layout(3), 6, 0.5, 5.0
+    batch = random_batch(layout, rng, rows)
+    parameters = random_parameters(layout, (4, 4), rng, np.float32)
+    total, terms = CastleObjective(layout, "released")(
+        parameters, batch, structure(layout), Strengths(jnp.asarray(lam), jnp.asarray(beta))
+    )
+    w = np.asarray(parameters.input_weights, np.float64) * layout.edge_mask()[:, :, None]
+    a = (w**2).sum(axis=-1)
+    h = sum(np.trace(np.linalg.matrix_power(a, i)) / scipy.special.factorial(i) for i in range(1, 10))
+    outputs = np.asarray(forward(parameters._replace(input_weights=jnp.asarray(w, jnp.float32)), batch.inputs))
+    squares = (outputs - np.asarray(batch.truth))[..., 0] ** 2
+    expected = lam * squares[:, -1].mean() + squares.sum() + h + h**2 / 2 + beta * np.sqrt(a).sum()
+    np.testing.assert_allclose(total, expected, rtol=1e-5)
+    np.testing.assert_allclose(terms["acyclicity"], h + h**2 / 2, rtol=1e-5)
+
+
+def test_supervised_counts_twice_as_much_as_a_feature(rng: np.random.Generator) -> None:
+    """With lambda = 1 the target is in the supervised and in the reconstruction term."""
+    layout = numeric_layout(2)
+    batch = random_batch(layout, rng)
+    zero = jax.tree.map(jnp.zeros_like, random_parameters(layout, (3,), rng, np.float32))
+    total, _ = CastleObjective(layout)(zero, batch, structure(layout), Strengths(jnp.asarray(1.0), jnp.asarray(1.0)))
+    squares = (np.asarray(batch.inputs) ** 2).mean(axis=0)
+    np.testing.assert_allclose(total, squares[0] + squares[1] + 2 * squares[2], rtol=1e-6)
+
+
+def test_losses_by_kind(mixed_layout: Layout, rng: np.random.Generator) -> None:
+    batch = random_batch(mixed_layout, rng)
+    outputs = rng.normal(size=batch.truth.shape).astype(np.float32)
+    losses = np.asarray(node_losses(jnp.asarray(outputs), batch.truth, mixed_layout))
+    truth = np.asarray(batch.truth)
+    np.testing.assert_allclose(losses[:, 0], (outputs[:, 0, 0] - truth[:, 0, 0]) ** 2, rtol=1e-5)
+    p = 1 / (1 + np.exp(-outputs[:, 2, 0]))
+    cross_entropy = -np.where(truth[:, 2, 0] == 1, np.log(p), np.log(1 - p))
+    np.testing.assert_allclose(losses[:, 2], cross_entropy, rtol=1e-4)
+    shares = np.exp(outputs[:, 3]) / np.exp(outputs[:, 3]).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(losses[:, 3], -np.log((shares * truth[:, 3]).sum(axis=1)), rtol=1e-4)
+
+
+def test_losses_of_a_subset_are_those_of_the_whole(mixed_layout: Layout, rng: np.random.Generator) -> None:
+    batch = random_batch(mixed_layout, rng)
+    outputs = jnp.asarray(rng.normal(size=batch.truth.shape), jnp.float32)
+    chosen = jnp.array([0, 3, 4])
+    part = node_losses(outputs[:, chosen], batch.truth[:, chosen], mixed_layout, chosen)
+    np.testing.assert_array_equal(part, node_losses(outputs, batch.truth, mixed_layout)[:, chosen])
+
+
+def test_group_norm_has_no_nan_gradient_at_masked_edges(rng: np.random.Generator) -> None:
+    layout = numeric_layout(3)
+    weights = jnp.asarray(rng.normal(size=(4, 4, 2)) * layout.edge_mask()[:, :, None], jnp.float32)
+    gradient = jax.grad(lambda w: group_norm(w, layout))(weights)
+    assert np.isfinite(gradient).all()
+    np.testing.assert_allclose(
+        group_norm(weights, layout), np.sqrt((np.asarray(weights) ** 2).sum(axis=-1)).sum(), rtol=1e-6
+    )
+
+
+def test_sampling_all_features_equals_the_whole_objective(rng: np.random.Generator) -> None:
+    layout = numeric_layout(6)
+    batch, parameters = random_batch(layout, rng), random_parameters(layout, (5, 5), rng, np.float32)
+    arguments = (parameters, batch, structure(layout), Strengths(jnp.asarray(1.0), jnp.asarray(0.01)))
+    objective = CastleObjective(layout)
+    np.testing.assert_allclose(objective(*arguments, jnp.arange(7))[0], objective(*arguments)[0], rtol=1e-6)
+
+
+def test_sampling_features_is_right_on_average(rng: np.random.Generator) -> None:
+    """The mean over all pairs of sampled features is the whole reconstruction term."""
+    layout = numeric_layout(4)
+    batch, parameters = random_batch(layout, rng), random_parameters(layout, (5,), rng, np.float32)
+    arguments = (parameters, batch, structure(layout), Strengths(jnp.asarray(1.0), jnp.asarray(0.01)))
+    objective = CastleObjective(layout)
+    pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    sampled = [objective(*arguments, jnp.array([i, j, 4]))[1]["reconstruction"] for i, j in pairs]
+    np.testing.assert_allclose(np.mean(sampled), objective(*arguments)[1]["reconstruction"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["castle", "supervised"])
+def test_the_target_is_never_an_input_of_its_own_sub_network(rng: np.random.Generator, kind: str) -> None:
+    layout = Layout((Node(), Node(), Node("categorical", 3, target=True)))
+    objective: Objective = CastleObjective(layout) if kind == "castle" else SupervisedObjective(layout)
+    parameters = initialize(layout, (4, 4), seed=1, nodes=objective.nodes)
+    batch = random_batch(layout, rng)
+    poisoned = batch._replace(inputs=batch.inputs.at[:, 2:].set(1e6))
+    strengths = Strengths(jnp.asarray(1.0), jnp.asarray(0.01))
+    clean, dirty = (objective(parameters, b, structure(layout), strengths)[1]["supervised"] for b in (batch, poisoned))
+    assert float(clean) == float(dirty)
+
+
+def test_weights_of_rows_weigh_the_loss(rng: np.random.Generator) -> None:
+    layout = numeric_layout(2)
+    batch = random_batch(layout, rng, rows=4)
+    parameters = random_parameters(layout, (3,), rng, np.float32)
+    arguments = (structure(layout), Strengths(jnp.asarray(1.0), jnp.asarray(0.1)))
+    weight: NDArray[np.float32] = np.array([2, 0, 1, 1], np.float32) / 4
+    weighted = CastleObjective(layout)(parameters, batch._replace(weight=jnp.asarray(weight)), *arguments)[0]
+    rows = jnp.array([0, 0, 2, 3])
+    repeated = Batch(batch.inputs[rows], batch.truth[rows], jnp.full(4, 0.25))
+    np.testing.assert_allclose(weighted, CastleObjective(layout)(parameters, repeated, *arguments)[0], rtol=1e-6)
