@@ -162,6 +162,7 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
             released_init=released,
             progress=bool(self.verbose),
         )
+        stack = stack.take(np.flatnonzero(np.isfinite(stack.validation_loss)))
         self.network_ = FittedNetwork.from_stack(stack, layout, scaling)
         self.history_: pd.DataFrame = stack.history
         self.validation_loss_ = float(stack.validation_loss.mean())

@@ -111,7 +111,7 @@ class TrainedStack:
     shift, scale : array of shape (members, channels)
         Standardized channels are ``(encoded - shift) * scale``.
     validation_loss : array of shape (members,)
-        At the best epoch.
+        At the best epoch; infinite for a member that never had a finite loss.
     best_epoch : array of int, shape (members,)
         Counted from 1.
     history : DataFrame
@@ -464,13 +464,7 @@ def _unpack_all(packed: Packed, hidden_layer_sizes: tuple[int, ...], layout: Lay
 
 
 def _report_restarts(history: pd.DataFrame, states: program.MemberState, schedule: Schedule) -> None:
-    """Warn of epochs that were undone; refuse a model that never had a finite loss."""
-    if not np.isfinite(states.best_loss).all():
-        member = int(np.argmin(np.isfinite(states.best_loss)))
-        raise FloatingPointError(
-            f"network {member} had no epoch with a finite loss, at learning rates from "
-            f"{schedule.learning_rate:g} down to {float(states.rate[member]):.1g}: lower learning_rate"
-        )
+    """Warn of epochs that were undone; refuse a stack of which no network ever had a finite loss."""
     for row in history[history["finite"] == 0].itertuples():
         warnings.warn(
             f"network {row.member}: the loss was not finite in epoch {row.epoch}; went on from epoch {row.epoch - 1} "
@@ -478,3 +472,13 @@ def _report_restarts(history: pd.DataFrame, states: program.MemberState, schedul
             ConvergenceWarning,
             stacklevel=5,
         )
+    failed = np.flatnonzero(~np.isfinite(states.best_loss))
+    if len(failed) == 0:
+        return
+    message = (
+        f"network {', '.join(map(str, failed))} had no epoch with a finite loss, at learning rates from "
+        f"{schedule.learning_rate:g} down to {float(states.rate[failed[0]]):.1g}: lower learning_rate, reg_lambda or reg_beta"
+    )
+    if len(failed) == len(states.best_loss):
+        raise FloatingPointError(message)
+    warnings.warn(message, ConvergenceWarning, stacklevel=5)

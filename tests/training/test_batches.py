@@ -1,0 +1,60 @@
+"""Batches drawn on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from castlereg.training.batches import BatchPlan, rounded_up
+
+
+@pytest.mark.parametrize("n", [1, 2, 16, 17, 1000, 1024, 1025, 5000, 99_999, 10**6])
+def test_rounded_up_wastes_little_and_has_few_values(n: int) -> None:
+    assert rounded_up(n) >= n
+    assert rounded_up(n) <= max(16, 2 * n if n <= 1024 else n * 1.125)
+    assert rounded_up(rounded_up(n)) == rounded_up(n)
+
+
+def test_few_rounded_sizes_serve_many_tables() -> None:
+    assert len({rounded_up(n) for n in range(1, 100_000)}) < 70
+
+
+def test_an_epoch_is_every_row_once_in_random_order() -> None:
+    rows = np.arange(100, 175, dtype=np.int32)
+    plan = BatchPlan(rows, 32, np.random.default_rng(0))
+    batches = np.full((3, 4, 32), -1, np.int32)
+    plan.fill(batches, None, 5)
+    assert plan.steps == 3
+    for epoch in batches:
+        drawn = epoch[epoch >= 0]
+        np.testing.assert_array_equal(np.sort(drawn), rows)
+        assert (epoch[2, 75 - 64 :] == -1).all()
+        assert (epoch[3] == -1).all()
+    assert not np.array_equal(batches[0], batches[1])
+
+
+def test_repeated_rows_come_as_often_as_given() -> None:
+    plan = BatchPlan(np.array([4, 4, 7], np.int32), 2, np.random.default_rng(0))
+    batches = np.full((1, 2, 2), -1, np.int32)
+    plan.fill(batches, None, 1)
+    np.testing.assert_array_equal(np.sort(batches.ravel()), [-1, 4, 4, 7])
+
+
+def test_independent_draws_as_in_the_released_code() -> None:
+    plan = BatchPlan(np.arange(100, dtype=np.int32), 32, np.random.default_rng(0), "independent")
+    assert plan.steps == 3
+    batches = np.full((1, 3, 32), -1, np.int32)
+    plan.fill(batches, None, 5)
+    assert all(len(set(batch)) == 32 for batch in batches[0])
+    assert len(set(batches.ravel())) < 96
+
+
+def test_sampled_features_are_distinct_ascending_and_leave_the_targets() -> None:
+    plan = BatchPlan(np.arange(64, dtype=np.int32), 32, np.random.default_rng(0))
+    sampled = np.zeros((50, 4, 4), np.int32)
+    sampled[..., -1] = 9
+    plan.fill(np.zeros((50, 4, 32), np.int32), sampled, n_features=9)
+    chosen = sampled[:, :2, :3].reshape(-1, 3)
+    assert (np.diff(chosen, axis=1) > 0).all()
+    assert (sampled[:, :2, -1] == 9).all()
+    np.testing.assert_allclose(np.bincount(chosen.ravel(), minlength=9), len(chosen) / 3, rtol=0.5)

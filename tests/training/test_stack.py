@@ -1,0 +1,341 @@
+"""A stack against its members trained one by one, and what happens when training goes wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from castlereg.layout import Layout, Node
+from castlereg.network import initialize
+from castlereg.objective import CastleObjective, SupervisedObjective
+from castlereg.training import Member, Schedule, Table, TrainedStack, devices, program, stack, train
+
+QUICK = Schedule(max_epochs=12, patience=5)
+
+
+def table(n_rows: int = 120, d: int = 4, kind: str = "numeric", seed: int = 0) -> Table:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n_rows, d))
+    y = x[:, 0] - np.tanh(x[:, 1]) + 0.3 * rng.normal(size=n_rows)
+    if kind == "numeric":
+        target, channels = Node(target=True), y[:, None]
+    elif kind == "binary":
+        target, channels = Node("binary", target=True), (y > 0)[:, None]
+    else:
+        target, channels = Node("categorical", 3, target=True), np.eye(3)[np.digitize(y, [-0.5, 0.5])]
+    layout = Layout((*(Node() for _ in range(d)), target))
+    return Table(np.hstack([x, channels]).astype(np.float32), layout)
+
+
+def members(n: int, n_rows: int = 120) -> list[Member]:
+    """Folds of unequal size with different seeds and strengths."""
+    out = []
+    for i in range(n):
+        fold = np.arange(n_rows) % 10 == i % 10
+        rows = np.flatnonzero(~fold)[: n_rows - 8 * i]
+        out.append(Member(rows, np.flatnonzero(fold), np.random.SeedSequence(i), 1.0, 10.0 ** (-i % 4)))
+    return out
+
+
+def assert_same(one: TrainedStack, other: TrainedStack, rtol: float = 0.0) -> None:
+    def check(a: Any, b: Any) -> None:
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+    jax.tree.map(check, one.parameters, other.parameters)
+    np.testing.assert_allclose(one.validation_loss, other.validation_loss, rtol=rtol)
+
+
+@pytest.mark.parametrize("kind", ["numeric", "binary", "categorical"])
+@pytest.mark.parametrize("sizes", [(), (5, 5)])
+def test_a_stack_equals_its_members_one_by_one(kind: str, sizes: tuple[int, ...]) -> None:
+    data, stack_members = table(kind=kind), members(5)
+    objective = CastleObjective(data.layout)
+    together = train(objective, data, stack_members, hidden_layer_sizes=sizes, schedule=QUICK)
+    for i, member in enumerate(stack_members):
+        alone = train(objective, data, [member], hidden_layer_sizes=sizes, schedule=QUICK)
+        assert_same(together.take(np.array([i])), alone, rtol=1e-5)
+        assert together.best_epoch[i] == alone.best_epoch[0]
+
+
+def test_members_side_by_side_equal_members_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an accelerator does: all members of a device in one batch, finished ones held still."""
+    data = table()
+    objective = CastleObjective(data.layout)
+    in_turn = train(objective, data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
+    monkeypatch.setattr(stack, "lanes", lambda mesh, members_per_device: members_per_device)
+    side_by_side = train(objective, data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
+    assert_same(in_turn, side_by_side, rtol=1e-4)
+    np.testing.assert_array_equal(in_turn.best_epoch, side_by_side.best_epoch)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
+    data = table()
+    runs = [
+        train(CastleObjective(data.layout), data, members(3), hidden_layer_sizes=(5, 5), schedule=QUICK)
+        for _ in range(2)
+    ]
+    assert_same(*runs)
+    other = [Member(m.train_rows, m.validation_rows, np.random.SeedSequence(99 + i)) for i, m in enumerate(members(3))]
+    different = train(CastleObjective(data.layout), data, other, hidden_layer_sizes=(5, 5), schedule=QUICK)
+    assert not np.array_equal(different.parameters.input_weights, runs[0].parameters.input_weights)
+
+
+def test_sampling_every_feature_equals_training_all() -> None:
+    data = table()
+    runs = [
+        train(
+            CastleObjective(data.layout),
+            data,
+            # The features of a step come from the member's stream of batches; one epoch is drawn before them.
+            members(2),
+            hidden_layer_sizes=(5, 5),
+            schedule=Schedule(max_epochs=1),
+            reconstruct=reconstruct,  # type: ignore[arg-type]
+        )
+        for reconstruct in ("all", 4)
+    ]
+    assert_same(*runs, rtol=2e-5)
+
+
+def test_sampling_computes_only_the_sampled_sub_networks() -> None:
+    """The compiled step has the products of the sampled sub-networks, not of all."""
+    data = table(d=40)
+    flops = {}
+    for reconstruct in ("all", 3):
+        one = stack._Stack(
+            CastleObjective(data.layout), data, members(1), (32, 32), QUICK, reconstruct, "small", False  # type: ignore[arg-type]
+        )
+        inputs = one._place(program.MemberInputs(*one.next_batches, **one.fixed))
+        cost = one.program.lower(one.states, inputs, one.shared).compile().cost_analysis()
+        flops[reconstruct] = cost["flops"]
+    assert flops[3] < 0.35 * flops["all"]
+
+
+def test_best_epoch_and_patience() -> None:
+    data = table(n_rows=60)
+    schedule = Schedule(max_epochs=300, patience=7, learning_rate=0.02)
+    result = train(SupervisedObjective(data.layout), data, members(3, 60), hidden_layer_sizes=(16, 16), schedule=schedule)
+    for i, epochs in result.history.groupby("member"):
+        losses = epochs["validation_loss"].to_numpy()
+        best = losses.argmin()
+        assert result.best_epoch[i] == best + 1
+        assert result.validation_loss[i] == losses[best]
+        assert len(losses) == min(best + 1 + 7, 300)
+    assert result.history.groupby("member").size().nunique() > 1, "members should stop at different epochs here"
+
+
+def test_warmup_delays_the_best_epoch_and_patience() -> None:
+    data = table(n_rows=60)
+    schedule = Schedule(max_epochs=60, patience=5, learning_rate=0.05, warmup=20)
+    result = train(SupervisedObjective(data.layout), data, members(2, 60), hidden_layer_sizes=(16,), schedule=schedule)
+    assert (result.best_epoch > 20).all()
+
+
+def test_kept_weights_are_those_of_the_best_epoch() -> None:
+    """Training again for just as many epochs as the best one took ends with the kept weights."""
+    data = table(n_rows=60)
+    schedule = Schedule(max_epochs=100, patience=5, learning_rate=0.02)
+    result = train(SupervisedObjective(data.layout), data, members(1, 60), hidden_layer_sizes=(16,), schedule=schedule)
+    assert result.best_epoch[0] < len(result.history)
+    short = Schedule(max_epochs=int(result.best_epoch[0]), patience=100, learning_rate=0.02)
+    again = train(SupervisedObjective(data.layout), data, members(1, 60), hidden_layer_sizes=(16,), schedule=short)
+    assert_same(result, again)
+
+
+def test_each_member_is_standardized_by_its_own_training_rows() -> None:
+    data = table()
+    shifted = Table(data.inputs * np.array([5, 1, 1, 1, 2], np.float32) + 3, data.layout)
+    result = train(CastleObjective(data.layout), shifted, members(3), hidden_layer_sizes=(), schedule=QUICK)
+    for i, member in enumerate(members(3)):
+        rows = shifted.inputs[member.train_rows].astype(np.float64)
+        np.testing.assert_allclose(result.shift[i], rows.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(result.scale[i], 1 / rows.std(axis=0), rtol=1e-5)
+
+
+def test_categorical_channels_share_one_scale() -> None:
+    data = table(kind="categorical")
+    result = train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=QUICK)
+    rows = data.inputs[members(1)[0].train_rows][:, 4:].astype(np.float64)
+    np.testing.assert_allclose(result.scale[0, 4:], 1 / np.sqrt(rows.var(axis=0).sum()), rtol=1e-5)
+
+
+def test_tables_of_different_length_share_a_program() -> None:
+    layout = table().layout
+    objective = CastleObjective(layout)
+    runner = program.compiled(objective, (3, 3), devices.members_mesh(1), 1)
+    before = runner._cache_size()
+    for n_rows in (70, 90, 101):
+        data = table(n_rows)
+        rows = np.arange(n_rows)
+        member = Member(rows[:-9], rows[-9:], np.random.SeedSequence(0))
+        train(objective, data, [member], hidden_layer_sizes=(3, 3), schedule=QUICK)
+    assert runner._cache_size() - before == 1
+
+
+@pytest.mark.parametrize("n_devices", [1, 3])
+def test_the_number_of_devices_does_not_change_the_result(n_devices: int, tmp_path: Any) -> None:
+    """Members dealt over one and over three devices, five members dividing by neither two nor three."""
+    script = f"""
+import jax, numpy as np
+jax.config.update("jax_num_cpu_devices", {n_devices})
+from tests.training.test_stack import *
+data = table()
+result = train(CastleObjective(data.layout), data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
+assert len(jax.devices()) == {n_devices}
+np.save({str(tmp_path / "weights.npy")!r}, result.parameters.input_weights)
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
+    data = table()
+    here = train(CastleObjective(data.layout), data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
+    np.testing.assert_allclose(
+        np.load(tmp_path / "weights.npy"), np.asarray(here.parameters.input_weights), rtol=1e-4, atol=1e-6
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rebalancing_moves_members_without_changing_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every other member fails at once, which would leave one of two devices idle."""
+    data = table(n_rows=60)
+    objective = CastleObjective(data.layout)
+    monkeypatch.setattr(stack, "_MOST_EPOCHS_PER_CALL", 2)
+    some_fail = [
+        Member(m.train_rows, m.validation_rows, m.seed, 1e38 if i % 2 == 0 else 1.0, 1e38 if i % 2 == 0 else 0.01)
+        for i, m in enumerate(members(6, 60))
+    ]
+    moved = []
+    rebalance = stack._Stack._rebalance
+
+    def watched(self: Any) -> None:
+        before = self.slot.copy()
+        rebalance(self)
+        moved.append(not np.array_equal(before, self.slot))
+
+    monkeypatch.setattr(stack._Stack, "_rebalance", watched)
+    balanced = train(objective, data, some_fail, hidden_layer_sizes=(8,), schedule=QUICK)
+    monkeypatch.setattr(stack._Stack, "_rebalance", lambda self: None)
+    left_alone = train(objective, data, some_fail, hidden_layer_sizes=(8,), schedule=QUICK)
+    odd = np.array([1, 3, 5])
+    assert_same(balanced.take(odd), left_alone.take(odd))
+    if len(jax.devices()) == 2:
+        assert any(moved)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_member_that_diverges_goes_back_and_on_at_a_lower_rate() -> None:
+    data = table()
+    schedule = Schedule(max_epochs=30, learning_rate=1e20)
+    with pytest.warns(ConvergenceWarning, match=r"network 0: the loss was not finite in epoch 1; went on from epoch 0 "):
+        result = train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=schedule)
+    rates = result.history["learning_rate"].to_numpy()
+    assert rates[0] > rates[-1]
+    assert np.isfinite(result.validation_loss).all()
+    assert all(np.isfinite(a).all() for a in jax.tree.leaves(result.parameters))
+
+
+def test_other_members_do_not_notice_one_that_diverges() -> None:
+    data = table()
+    bad = Member(members(1)[0].train_rows, members(1)[0].validation_rows, np.random.SeedSequence(5), 1e38, 1e38)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mixed = train(CastleObjective(data.layout), data, [*members(2), bad], hidden_layer_sizes=(5,), schedule=QUICK)
+    assert np.isinf(mixed.validation_loss[2])
+    clean = train(CastleObjective(data.layout), data, members(2), hidden_layer_sizes=(5,), schedule=QUICK)
+    assert_same(mixed.take(np.array([0, 1])), clean, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_network_without_one_finite_epoch_is_an_error() -> None:
+    data = table()
+    with pytest.raises(FloatingPointError, match="lower learning_rate"):
+        train(
+            CastleObjective(data.layout),
+            data,
+            members(1),
+            hidden_layer_sizes=(),
+            schedule=Schedule(max_epochs=30, learning_rate=3e38),
+        )
+
+
+def test_ctrl_c_leaves_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = table()
+    advance = stack._Stack.advance
+    calls = []
+
+    def interrupted(self: Any) -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        advance(self)
+
+    monkeypatch.setattr(stack._Stack, "advance", interrupted)
+    schedule = Schedule(max_epochs=400, patience=400)
+    with pytest.warns(ConvergenceWarning, match="interrupted after 32 of at most 400 epochs"):
+        result = train(CastleObjective(data.layout), data, members(2), hidden_layer_sizes=(5,), schedule=schedule)
+    assert result.interrupted
+    assert np.isfinite(result.validation_loss).all()
+    assert len(result.history) == 64
+
+
+def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stack._Stack, "advance", interrupted)
+    data = table()
+    with pytest.raises(KeyboardInterrupt):
+        train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(5,), schedule=QUICK)
+
+
+def test_finished_members_run_no_more_epochs() -> None:
+    data = table(n_rows=60)
+    schedule = Schedule(max_epochs=200, patience=3, learning_rate=0.03)
+    one = stack._Stack(SupervisedObjective(data.layout), data, members(4, 60), (8,), schedule, "all", "small", False)
+    while one.active.any():
+        still = one.active.copy()
+        one.advance()
+        ran = ~np.isnan(one.logs[-1][1][..., -1])
+        assert not ran[~still].any()
+
+
+def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    data = table()
+    train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=QUICK, progress=True)
+    assert "training" in capsys.readouterr().err
+    train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=QUICK)
+    assert capsys.readouterr().err == ""
+
+
+def test_weighted_rows_weigh_as_much_as_copies_in_a_full_batch() -> None:
+    """One batch holds everything here, so weights and copies take the very same steps."""
+    data = table(n_rows=20)
+    rows = np.arange(20)
+    weight = np.tile([1.0, 2.0], 10).astype(np.float32)
+    schedule = Schedule(max_epochs=20, batch_size=64)
+    seed = np.random.SeedSequence(0)
+    weighted = train(
+        CastleObjective(data.layout),
+        Table(data.inputs, data.layout, weight),
+        [Member(rows, rows, seed)],
+        hidden_layer_sizes=(5,),
+        schedule=schedule,
+    )
+    copies = np.repeat(rows, weight.astype(int))
+    repeated = train(
+        CastleObjective(data.layout), data, [Member(copies, copies, seed)], hidden_layer_sizes=(5,), schedule=schedule
+    )
+    assert_same(weighted, repeated, rtol=1e-4)
+
+
+def test_training_starts_from_the_stated_weights() -> None:
+    data = table()
+    frozen = Schedule(max_epochs=1, learning_rate=1e-30)
+    result = train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(5, 5), schedule=frozen)
+    start = initialize(data.layout, (5, 5), members(1)[0].seed)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[0], b, atol=1e-28), result.parameters, start)
