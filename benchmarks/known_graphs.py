@@ -43,8 +43,8 @@ def noise_columns_draw(seed: int, strong: bool, n_train: int = 300, n_test: int 
     """Draw from a random sigmoid graph of 15 nodes and 45 edges with 20 columns of pure noise beside it.
 
     As in the paper's appendix the noise of a graph has a standard deviation between 0.3 and 1. The target is a random
-    node with parents. Edges weigh 1 as in the paper, which leaves little to predict, or, when strong, between 2 and 4 with a
-    random sign, which brings the error to about 0.4.
+    node with parents. Edges weigh 1 as in the paper, which leaves little to predict, or, when strong, between 2 and 4
+    with a random sign, which brings the error to about 0.4.
     """
     rng = np.random.default_rng(seed)
     dag = random_dag(15, 45, rng)
@@ -99,8 +99,8 @@ def main(n_draws: int = 10) -> None:
     seeds = range(n_draws)
     for name, draws in (
         ("example graph, sigmoid, 500 rows", [example_draw(seed) for seed in seeds]),
-        ("15 sigmoid nodes + 20 noise columns, strong edges, 300 rows", [noise_columns_draw(s, True) for s in seeds]),
-        ("15 sigmoid nodes + 20 noise columns, edges of 1, 300 rows", [noise_columns_draw(s, False) for s in seeds]),
+        ("15 nodes + 20 noise columns, strong edges, 300 rows", [noise_columns_draw(s, True) for s in seeds]),
+        ("15 nodes + 20 noise columns, edges of 1, 300 rows", [noise_columns_draw(s, False) for s in seeds]),
     ):
         table = pd.DataFrame([errors(draw, seed) for seed, draw in enumerate(draws)])
         print(f"\n{name}: test MSE over {n_draws} draws, target standardized")
@@ -110,7 +110,7 @@ def main(n_draws: int = 10) -> None:
             difference = table["CASTLE"] - table[other]
             error = difference.std(ddof=1) / np.sqrt(len(difference))
             share = table["CASTLE"].mean() / table[other].mean() - 1
-            print(f"CASTLE less {other}: {difference.mean():+.4f} +- {error:.4f} (standard error), {share:+.1%} of its mean")
+            print(f"CASTLE less {other}: {difference.mean():+.4f} +- {error:.4f} (standard error), {share:+.1%}")
 
 
 if __name__ == "__main__":

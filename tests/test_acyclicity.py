@@ -110,7 +110,7 @@ def test_loss_and_gradient_are_finite_for_any_finite_weights(scale: float, kind:
     assert np.isfinite(gradient).all()
     if kind == "dag":
         assert value == 0
-    elif kind == "dense" and scale >= 1e-3 or scale in (0.3, 1.0):
+    elif (kind == "dense" and scale >= 1e-3) or scale in (0.3, 1.0):
         assert value > 0
 
 

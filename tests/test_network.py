@@ -38,9 +38,7 @@ def test_a_subset_equals_the_whole(mixed_layout: Layout, rng: np.random.Generato
     parameters = initialize(mixed_layout, sizes, seed=0)
     x = jnp.asarray(rng.normal(size=(9, mixed_layout.n_channels)), jnp.float32)
     nodes = np.array([1, 4])
-    np.testing.assert_allclose(
-        forward(parameters, x, nodes), forward(parameters, x)[:, nodes], rtol=1e-5, atol=1e-7
-    )
+    np.testing.assert_allclose(forward(parameters, x, nodes), forward(parameters, x)[:, nodes], rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(forward(select(parameters, nodes), x), forward(parameters, x, nodes))
 
 
@@ -62,16 +60,12 @@ def test_own_channels_never_reach_the_output(
     for k in range(mixed_layout.n_nodes):
         other = x.copy()
         other[:, mixed_layout.channel_nodes == k] = 1e3
-        np.testing.assert_array_equal(
-            forward(masked, jnp.asarray(other))[:, k], forward(masked, jnp.asarray(x))[:, k]
-        )
+        np.testing.assert_array_equal(forward(masked, jnp.asarray(other))[:, k], forward(masked, jnp.asarray(x))[:, k])
 
 
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("input_init", ["small", "glorot"])
-def test_plain_network_and_castle_start_from_the_same_target_weights(
-    sizes: tuple[int, ...], input_init: str
-) -> None:
+def test_plain_network_and_castle_start_from_the_same_target_weights(sizes: tuple[int, ...], input_init: str) -> None:
     layout = Layout((*(Node() for _ in range(6)), Node(target=True)))
     castle = initialize(layout, sizes, seed=3, input_init=input_init)  # type: ignore[arg-type]
     plain = initialize(layout, sizes, seed=3, nodes=layout.targets, input_init=input_init)  # type: ignore[arg-type]

@@ -52,8 +52,8 @@ def trace_exponential(adjacency: Array) -> Array:
     ``tr exp(A)`` overflows float32 when the spectral radius passes 88, which a dense
     start with ordinary weights does at once. Once ``log tr exp(A)`` passes 28, ``h``
     goes on as ``e^28 (1 + log(1 + log tr exp(A) - 28))``: the same value and slope
-    at the seam, still growing, finite for any finite ``A``. Only where edges outside of cycles outweigh those
-    in cycles by more than float32 can hold side by side (weights past 10, say, all in one direction) may it round to zero.
+    at the seam, still growing, finite for any finite ``A``. It may round to zero only where edges outside of
+    cycles outweigh those in cycles by more than float32 can hold side by side.
 
     Examples
     --------

@@ -73,7 +73,9 @@ class Layout:
         if kinds != sorted(kinds):
             raise ValueError("targets must stand after all features")
         if not any(kinds) or all(kinds):
-            raise ValueError(f"a layout needs a feature and a target, got {len(kinds)} nodes of which {sum(kinds)} targets")
+            raise ValueError(
+                f"a layout needs a feature and a target, got {len(kinds)} nodes of which {sum(kinds)} targets"
+            )
 
     @property
     def n_nodes(self) -> int:

@@ -56,7 +56,9 @@ def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Paramete
 
     Returns
     -------
+
     Parameters
+    ----------
         Of the k sub-networks; the shared layers as they were.
     """
     return Parameters(
@@ -79,7 +81,9 @@ def mask_inputs(parameters: Parameters, edge_mask: Array) -> Parameters:
 
     Returns
     -------
+
     Parameters
+    ----------
     """
     return parameters._replace(input_weights=parameters.input_weights * edge_mask[:, :, None])
 
@@ -164,7 +168,9 @@ def unpack(packed: Packed, hidden_layer_sizes: tuple[int, ...], output_width: in
 
     Returns
     -------
+
     Parameters
+    ----------
     """
     _, nodes, width = packed.input_weights.shape
     shapes: list[tuple[int, ...]] = [(nodes, width)]
@@ -238,14 +244,18 @@ def initialize(
 
     Returns
     -------
+
     Parameters
+    ----------
         NumPy float32 arrays.
     """
     entropy = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     nodes = tuple(range(layout.n_nodes)) if nodes is None else nodes
     width = hidden_layer_sizes[0] if hidden_layer_sizes else layout.output_width
     inputs = np.empty((layout.n_channels, len(nodes), width), np.float32)
-    outputs = np.empty((len(nodes), hidden_layer_sizes[-1] if hidden_layer_sizes else 0, layout.output_width), np.float32)
+    outputs = np.empty(
+        (len(nodes), hidden_layer_sizes[-1] if hidden_layer_sizes else 0, layout.output_width), np.float32
+    )
     for position, node in enumerate(nodes):
         rng = _stream(entropy, _stream_of(layout, node))
         input_rng = _stream(entropy, "input") if released else rng

@@ -335,6 +335,8 @@ class SupervisedObjective:
 class Objective(Protocol):
     """What the trainer minimizes: hashable, because a compiled program belongs to it."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def layout(self) -> Layout:
         """The nodes of the table."""

@@ -110,10 +110,16 @@ def test_sampling_computes_only_the_sampled_sub_networks() -> None:
     flops = {}
     for reconstruct in ("all", 3):
         one = stack._Stack(
-            CastleObjective(data.layout), data, members(1), (32, 32), QUICK, reconstruct, "small", False  # type: ignore[arg-type]
+            CastleObjective(data.layout),
+            data,
+            members(1),
+            (32, 32),
+            QUICK,
+            reconstruct,
+            "small",
+            False,  # type: ignore[arg-type]
         )
-        inputs = one._place(program.MemberInputs(*one.next_batches, **one.fixed))
-        cost = one.program.lower(one.states, inputs, one.shared).compile().cost_analysis()
+        cost = one.program.lower(one.states, one._inputs(), one.shared).compile().cost_analysis()
         flops[reconstruct] = cost["flops"]
     assert flops[3] < 0.35 * flops["all"]
 
@@ -121,7 +127,9 @@ def test_sampling_computes_only_the_sampled_sub_networks() -> None:
 def test_best_epoch_and_patience() -> None:
     data = table(n_rows=60)
     schedule = Schedule(max_epochs=300, patience=7, learning_rate=0.02)
-    result = train(SupervisedObjective(data.layout), data, members(3, 60), hidden_layer_sizes=(16, 16), schedule=schedule)
+    result = train(
+        SupervisedObjective(data.layout), data, members(3, 60), hidden_layer_sizes=(16, 16), schedule=schedule
+    )
     for i, epochs in result.history.groupby("member"):
         losses = epochs["validation_loss"].to_numpy()
         best = losses.argmin()
@@ -231,7 +239,9 @@ def test_rebalancing_moves_members_without_changing_them(monkeypatch: pytest.Mon
 def test_a_member_that_diverges_goes_back_and_on_at_a_lower_rate() -> None:
     data = table()
     schedule = Schedule(max_epochs=30, learning_rate=1e20)
-    with pytest.warns(ConvergenceWarning, match=r"network 0: the loss was not finite in epoch 1; went on from epoch 0 "):
+    with pytest.warns(
+        ConvergenceWarning, match=r"network 0: the loss was not finite in epoch 1; went on from epoch 0 "
+    ):
         result = train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=schedule)
     rates = result.history["learning_rate"].to_numpy()
     assert rates[0] > rates[-1]

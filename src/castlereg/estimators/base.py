@@ -106,18 +106,18 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
         """
         self._check_options()
         target_name = _name_of(y)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=self._target_is_numeric())
+        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=self._target_is_numeric())
         names = self._feature_names()
-        check_range(X, names, "X")
-        weight = None if sample_weight is None else _checked_weight(sample_weight, X)
-        self._check_target(y, "y")
-        X, y, weight = in_own_order(X, y, weight)
-        if len(X) < _FEWEST_ROWS:
+        check_range(columns, names, "X")
+        self._check_target(target, "y")
+        weight = None if sample_weight is None else _checked_weight(sample_weight, columns)
+        columns, target, row_weight = in_own_order(columns, target, weight)
+        if len(columns) < _FEWEST_ROWS:
             raise ValueError(
-                f"n_samples={len(X)} is too few: a network needs at least {_FEWEST_ROWS} rows with a positive weight, "
-                "two to train on and one to stop by"
+                f"n_samples={len(columns)} is too few: a network needs at least {_FEWEST_ROWS} rows with a positive "
+                "weight, two to train on and one to stop by"
             )
-        rows = Rows(X, self._encode_target(y), weight)
+        rows = Rows(columns, self._encode_target(target), row_weight)
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
         held_out = None if X_val is None else self._validation_rows(X_val, y_val)
@@ -241,7 +241,8 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
             return "all"
         if self.reconstruct > n_features:
             raise ValueError(
-                f"reconstruct={self.reconstruct} features a step, but X has {n_features}: give at most {n_features} or 'all'"
+                f"reconstruct={self.reconstruct} features a step, but X has {n_features}: "
+                f"give at most {n_features} or 'all'"
             )
         return int(self.reconstruct)
 
@@ -265,9 +266,9 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
     def _outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Run the fitted networks on checked rows, shape (members, rows, outputs)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        check_range(X, self._feature_names(), "X")
-        return self.network_.target_outputs(X)
+        columns = validate_data(self, X, dtype=np.float64, reset=False)
+        check_range(columns, self._feature_names(), "X")
+        return self.network_.target_outputs(columns)
 
 
 def _name_of(y: ArrayLike) -> str:
@@ -294,8 +295,6 @@ def _checked_weight(sample_weight: ArrayLike, X: NDArray[np.float64]) -> NDArray
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight has {weight[row]:g} in row {row}: weights must not be negative")
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row: nothing is left to train on")
     return weight
 
 

@@ -16,7 +16,7 @@ from castlereg.layout import Node
 from castlereg.tables.encoding import class_channels, target_node
 
 
-class CastleClassifier(ClassifierMixin, CastleEstimator):  # type: ignore[misc]
+class CastleClassifier(ClassifierMixin, CastleEstimator):
     """Neural network for two or more classes, regularized by learning the causal graph of columns and target.
 
     The target's loss is the cross-entropy, in the supervised and in the reconstruction term.
@@ -97,11 +97,11 @@ max_epochs, patience, validation_fraction, n_members, random_state, verbose
     def _encode_more_targets(self, y: NDArray[Any]) -> NDArray[np.float64]:
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y_val has class {unknown[0]!r}, which y does not have; classes are {list(self.classes_)}")
+            raise ValueError(
+                f"y_val has class {unknown[0]!r}, which y does not have; classes are {list(self.classes_)}"
+            )
         return class_channels(np.searchsorted(self.classes_, y), len(self.classes_))
 
     def _split(self, rows: Rows, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         classes = rows.y[:, 0].astype(np.int64) if rows.y.shape[1] == 1 else rows.y.argmax(axis=1)
         return stratified_split(classes, self.validation_fraction, rng)
-
-

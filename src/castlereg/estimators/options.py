@@ -21,7 +21,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> None:
     """Refuse what is not a finite number within bounds."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    if not _is_number(value) or not math.isfinite(value):
         raise ValueError(f"{name}={value!r} must be a finite number")
     if above is not None and not value > above:
         raise ValueError(f"{name}={value!r} must be greater than {above:g}")
@@ -37,7 +37,7 @@ def check_integer(name: str, value: Any, *, least: int = 1) -> None:
 
 def check_fraction(name: str, value: Any) -> None:
     """Refuse what is not strictly between 0 and 1."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+    if not _is_number(value) or not 0 < value < 1:
         raise ValueError(f"{name}={value!r} must be a fraction between 0 and 1, such as 0.1")
 
 
@@ -47,6 +47,12 @@ def check_sizes(name: str, value: Any) -> None:
         check_choice(name, value, ["auto"])
         return
     if not isinstance(value, Iterable):
-        raise ValueError(f"{name}={value!r} must be 'auto' or a sequence of widths such as (32, 32); () is the linear form")
+        raise ValueError(
+            f"{name}={value!r} must be 'auto' or a sequence of widths such as (32, 32); () is the linear form"
+        )
     for width in value:
         check_integer(f"each width in {name}", width)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -14,7 +14,7 @@ from castlereg.layout import Node
 from castlereg.tables.encoding import Scaling, check_range, is_constant, target_node
 
 
-class CastleRegressor(RegressorMixin, CastleEstimator):  # type: ignore[misc]
+class CastleRegressor(RegressorMixin, CastleEstimator):
     """Neural network for regression, regularized by learning the causal graph of the columns and the target.
 
     Parameters

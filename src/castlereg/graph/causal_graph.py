@@ -111,18 +111,17 @@ class CausalGraph:
 
     def parents(self, node: str) -> list[str]:
         """Name the causes of a node, strongest first."""
-        column = self._checked(node, self.weights[node] if node in self.weights else None)
-        return list(column[column > 0].sort_values(ascending=False, kind="stable").index)
+        return self._strongest_first(self.weights, node)
 
     def children(self, node: str) -> list[str]:
         """Name the effects of a node, strongest first."""
-        row = self._checked(node, self.weights.loc[node] if node in self.weights.index else None)
-        return list(row[row > 0].sort_values(ascending=False, kind="stable").index)
+        return self._strongest_first(self.weights.T, node)
 
-    def _checked(self, node: str, weights: pd.Series | None) -> pd.Series:
-        if weights is None:
-            raise KeyError(f"there is no node {node!r}; the nodes are {', '.join(map(str, self.nodes))}")
-        return weights
+    def _strongest_first(self, into: pd.DataFrame, node: str) -> list[str]:
+        if node not in into:
+            raise KeyError(f"there is no node {node!r}; the nodes are {', '.join(self.nodes)}")
+        column = into[node]
+        return list(column[column > 0].sort_values(ascending=False, kind="stable").index)
 
     def to_networkx(self) -> nx.DiGraph:
         """Convert to a networkx graph with the edge attribute ``weight``."""

@@ -67,10 +67,7 @@ def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
     codes: NDArray[np.int64] | None = None
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)
-        if codes is None:
-            codes = inverse
-        else:
-            codes = np.unique(codes * len(values) + inverse, return_inverse=True)[1]
+        codes = inverse if codes is None else np.unique(codes * len(values) + inverse, return_inverse=True)[1]
         if len(codes) == 0 or codes.max() == len(codes) - 1:
             break
     if codes is None:

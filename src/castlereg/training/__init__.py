@@ -1,5 +1,7 @@
 """Training a stack of networks as one compiled program."""
 
-from castlereg.training.stack import Member, Schedule, Table, TrainedStack, train
+from castlereg.training.members import Member, Schedule, Table
+from castlereg.training.stack import train
+from castlereg.training.trained import TrainedStack
 
 __all__ = ["Member", "Schedule", "Table", "TrainedStack", "train"]

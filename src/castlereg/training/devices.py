@@ -6,6 +6,7 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import jax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
@@ -22,15 +23,16 @@ def prepare_jax() -> None:
     devices, or when ``jax_num_cpu_devices`` or ``jax_compilation_cache_dir`` (or their
     environment variables) are set.
     """
+    config: Any = jax.config
     forced = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    if jax.config.jax_num_cpu_devices < 0 and not forced:
+    if config.jax_num_cpu_devices < 0 and not forced:
         try:
-            jax.config.update("jax_num_cpu_devices", _available_cores())
+            config.update("jax_num_cpu_devices", _available_cores())
         except RuntimeError:
             pass  # the devices have started: train on those there are
-    if jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", str(_cache_folder() / "jax"))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    if config.jax_compilation_cache_dir is None:
+        config.update("jax_compilation_cache_dir", str(_cache_folder() / "jax"))
+        config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 def members_mesh(n_members: int) -> Mesh:
