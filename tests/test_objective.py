@@ -12,13 +12,12 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout, Node
-from castlereg.network import Parameters, forward, initialize
+from castlereg.network import Parameters, forward, initialize, mask_inputs
 from castlereg.objective import (
     Batch,
     CastleObjective,
     Objective,
     Strengths,
-    Structure,
     SupervisedObjective,
     group_norm,
     node_losses,
@@ -42,14 +41,14 @@ def random_batch(layout: Layout, rng: np.random.Generator, rows: int = 7, dtype:
     return Batch(*(jnp.asarray(a, dtype) for a in (x, truth, np.full(rows, 1 / rows))))
 
 
-def structure(layout: Layout, dtype: Any = np.float32) -> Structure:
-    return Structure(jnp.asarray(layout.edge_mask(), dtype), jnp.ones(layout.n_nodes, dtype))
+def ones(layout: Layout, dtype: Any = np.float32) -> jax.Array:
+    return jnp.ones(layout.n_nodes, dtype)
 
 
 def random_parameters(layout: Layout, sizes: tuple[int, ...], rng: np.random.Generator, dtype: Any) -> Parameters:
     start = initialize(layout, sizes, seed=0)
     drawn: Parameters = jax.tree.map(lambda a: jnp.asarray(rng.normal(scale=0.4, size=a.shape), dtype), start)
-    return drawn
+    return mask_inputs(drawn, jnp.asarray(layout.edge_mask(), dtype))
 
 
 @pytest.mark.parametrize("setting", ["paper", "released"])
@@ -66,7 +65,8 @@ def test_gradient_equals_finite_differences(
         flat, unravel = jax.flatten_util.ravel_pytree(parameters)
 
         def loss(vector: jax.Array) -> jax.Array:
-            return objective(unravel(vector), batch, structure(mixed_layout, np.float64), strengths)[0]
+            masked = mask_inputs(unravel(vector), jnp.asarray(mixed_layout.edge_mask(), np.float64))
+            return objective(masked, batch, strengths, ones(mixed_layout, np.float64))[0]
 
         gradient = jax.grad(loss)(flat)
         compiled = jax.jit(loss)
@@ -85,7 +85,7 @@ def test_linear_form_equals_the_matrix_formula(rng: np.random.Generator) -> None
         w = rng.normal(scale=0.4, size=(d + 1, d + 1)) * (1 - np.eye(d + 1))
         parameters = Parameters(jnp.asarray(w)[:, :, None], jnp.zeros((d + 1, 1)), (), None, None)
         total, terms = CastleObjective(layout)(
-            parameters, batch, structure(layout, np.float64), Strengths(jnp.asarray(lam), jnp.asarray(beta))
+            parameters, batch, Strengths(jnp.asarray(lam), jnp.asarray(beta)), ones(layout, np.float64)
         )
     x = np.asarray(batch.inputs)
     supervised = ((x[:, -1] - x @ w[:, -1]) ** 2).sum() / len(x)
@@ -105,7 +105,7 @@ def test_released_setting_weighs_terms_as_the_released_code(rng: np.random.Gener
     batch = random_batch(layout, rng, rows)
     parameters = random_parameters(layout, (4, 4), rng, np.float32)
     total, terms = CastleObjective(layout, "released")(
-        parameters, batch, structure(layout), Strengths(jnp.asarray(lam), jnp.asarray(beta))
+        parameters, batch, Strengths(jnp.asarray(lam), jnp.asarray(beta)), ones(layout)
     )
     w = np.asarray(parameters.input_weights, np.float64) * layout.edge_mask()[:, :, None]
     a = (w**2).sum(axis=-1)
@@ -122,7 +122,7 @@ def test_supervised_counts_twice_as_much_as_a_feature(rng: np.random.Generator) 
     layout = numeric_layout(2)
     batch = random_batch(layout, rng)
     zero = jax.tree.map(jnp.zeros_like, random_parameters(layout, (3,), rng, np.float32))
-    total, _ = CastleObjective(layout)(zero, batch, structure(layout), Strengths(jnp.asarray(1.0), jnp.asarray(1.0)))
+    total, _ = CastleObjective(layout)(zero, batch, Strengths(jnp.asarray(1.0), jnp.asarray(1.0)), ones(layout))
     squares = (np.asarray(batch.inputs) ** 2).mean(axis=0)
     np.testing.assert_allclose(total, squares[0] + squares[1] + 2 * squares[2], rtol=1e-6)
 
@@ -161,7 +161,7 @@ def test_group_norm_has_no_nan_gradient_at_masked_edges(rng: np.random.Generator
 def test_sampling_all_features_equals_the_whole_objective(rng: np.random.Generator) -> None:
     layout = numeric_layout(6)
     batch, parameters = random_batch(layout, rng), random_parameters(layout, (5, 5), rng, np.float32)
-    arguments = (parameters, batch, structure(layout), Strengths(jnp.asarray(1.0), jnp.asarray(0.01)))
+    arguments = (parameters, batch, Strengths(jnp.asarray(1.0), jnp.asarray(0.01)), ones(layout))
     objective = CastleObjective(layout)
     np.testing.assert_allclose(objective(*arguments, jnp.arange(7))[0], objective(*arguments)[0], rtol=1e-6)
 
@@ -170,7 +170,7 @@ def test_sampling_features_is_right_on_average(rng: np.random.Generator) -> None
     """The mean over all pairs of sampled features is the whole reconstruction term."""
     layout = numeric_layout(4)
     batch, parameters = random_batch(layout, rng), random_parameters(layout, (5,), rng, np.float32)
-    arguments = (parameters, batch, structure(layout), Strengths(jnp.asarray(1.0), jnp.asarray(0.01)))
+    arguments = (parameters, batch, Strengths(jnp.asarray(1.0), jnp.asarray(0.01)), ones(layout))
     objective = CastleObjective(layout)
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
     sampled = [objective(*arguments, jnp.array([i, j, 4]))[1]["reconstruction"] for i, j in pairs]
@@ -185,7 +185,7 @@ def test_the_target_is_never_an_input_of_its_own_sub_network(rng: np.random.Gene
     batch = random_batch(layout, rng)
     poisoned = batch._replace(inputs=batch.inputs.at[:, 2:].set(1e6))
     strengths = Strengths(jnp.asarray(1.0), jnp.asarray(0.01))
-    clean, dirty = (objective(parameters, b, structure(layout), strengths)[1]["supervised"] for b in (batch, poisoned))
+    clean, dirty = (objective(parameters, b, strengths, ones(layout))[1]["supervised"] for b in (batch, poisoned))
     assert float(clean) == float(dirty)
 
 
@@ -193,7 +193,7 @@ def test_weights_of_rows_weigh_the_loss(rng: np.random.Generator) -> None:
     layout = numeric_layout(2)
     batch = random_batch(layout, rng, rows=4)
     parameters = random_parameters(layout, (3,), rng, np.float32)
-    arguments = (structure(layout), Strengths(jnp.asarray(1.0), jnp.asarray(0.1)))
+    arguments = (Strengths(jnp.asarray(1.0), jnp.asarray(0.1)), ones(layout))
     weight: NDArray[np.float32] = np.array([2, 0, 1, 1], np.float32) / 4
     weighted = CastleObjective(layout)(parameters, batch._replace(weight=jnp.asarray(weight)), *arguments)[0]
     rows = jnp.array([0, 0, 2, 3])

@@ -119,17 +119,17 @@ def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] |
     """
     if nodes is not None:
         parameters = select(parameters, nodes)
-    xp = x.__array_namespace__()
     rows, (channels, n_nodes, width) = x.shape[0], parameters.input_weights.shape
     z = (x @ parameters.input_weights.reshape(channels, n_nodes * width)).reshape(rows, n_nodes, width)
     z = z + parameters.input_bias
+    xp = z.__array_namespace__()
     if parameters.output_weights is None:
         return z
     z = xp.maximum(z, 0)
     for layer in parameters.hidden:
         z = z.reshape(rows * n_nodes, -1) @ layer.weights + layer.bias
         z = xp.maximum(z, 0).reshape(rows, n_nodes, -1)
-    return xp.einsum("rkh,kho->rko", z, parameters.output_weights) + parameters.output_bias
+    return xp.matmul(z.swapaxes(0, 1), parameters.output_weights).swapaxes(0, 1) + parameters.output_bias
 
 
 class Packed(NamedTuple):

@@ -31,7 +31,7 @@ from jax import Array
 
 from castlereg.acyclicity import ACYCLICITY, truncated_series
 from castlereg.layout import Layout
-from castlereg.network import Parameters, forward, mask_inputs, squared_adjacency
+from castlereg.network import Parameters, forward, squared_adjacency
 
 Setting = Literal["paper", "released"]
 Sparsity = Literal["l1", "group"]
@@ -43,13 +43,6 @@ class Batch(NamedTuple):
     inputs: Array  # (rows, channels), standardized
     truth: Array  # (rows, nodes, outputs), what the sub-networks should say
     weight: Array  # (rows,), 1 / rows for a plain mean; 0 for rows that only fill up the batch
-
-
-class Structure(NamedTuple):
-    """What may depend on what."""
-
-    edge_mask: Array  # (channels, nodes), 0 where no edge may be
-    node_weight: Array  # (nodes,), factor of each node's loss in the reconstruction term
 
 
 class Strengths(NamedTuple):
@@ -198,14 +191,15 @@ class CastleObjective:
 
     >>> import jax, numpy as np
     >>> from castlereg.layout import Layout, Node
-    >>> from castlereg.network import initialize
+    >>> from castlereg.network import initialize, mask_inputs
     >>> layout = Layout((Node(), Node(), Node(target=True)))
     >>> x = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
     >>> batch = Batch(x, x[:, :, None], np.full(8, 1 / 8, np.float32))
-    >>> structure = Structure(layout.edge_mask(), np.ones(3, np.float32))
-    >>> objective = CastleObjective(layout)
-    >>> parameters = initialize(layout, (3, 3), seed=0)
-    >>> gradient = jax.grad(lambda p: objective(p, batch, structure, Strengths(1.0, 0.01))[0])(parameters)
+    >>> objective, strengths, node_weight = CastleObjective(layout), Strengths(1.0, 0.01), np.ones(3, np.float32)
+    >>> def loss(parameters):
+    ...     masked = mask_inputs(parameters, layout.edge_mask())
+    ...     return objective(masked, batch, strengths, node_weight)[0]
+    >>> gradient = jax.grad(loss)(initialize(layout, (3, 3), seed=0))
     >>> gradient.input_weights.shape
     (3, 3, 3)
     """
@@ -229,8 +223,8 @@ class CastleObjective:
         self,
         parameters: Parameters,
         batch: Batch,
-        structure: Structure,
         strengths: Strengths,
+        node_weight: Array,
         sampled: Array | None = None,
     ) -> tuple[Array, dict[str, Array]]:
         """Return the objective and its terms.
@@ -238,10 +232,12 @@ class CastleObjective:
         Parameters
         ----------
         parameters : Parameters
-            Of all sub-networks.
+            Of all sub-networks, with zeros where no edge may be. The trainer starts from such weights and masks their
+            gradient; in a loop of your own pass them through :func:`castlereg.network.mask_inputs`.
         batch : Batch
-        structure : Structure
         strengths : Strengths
+        node_weight : array of shape (nodes,)
+            Factor of each node's loss in the reconstruction term: 1, or 0 for constant columns.
         sampled : array of int, optional
             Nodes to train in this step, the targets last ("Managing computational
             complexity"); the others are not computed. All by default.
@@ -252,8 +248,7 @@ class CastleObjective:
         terms : dict of str to array of shape ()
         """
         layout = self.layout
-        parameters = mask_inputs(parameters, structure.edge_mask)
-        truth, node_weight = batch.truth, structure.node_weight
+        truth = batch.truth
         if sampled is not None:
             truth, node_weight = truth[:, sampled], self._make_up(node_weight, sampled)
         outputs = forward(parameters, batch.inputs, sampled)
@@ -320,13 +315,12 @@ class SupervisedObjective:
         self,
         parameters: Parameters,
         batch: Batch,
-        structure: Structure,
         strengths: Strengths,
+        node_weight: Array,
         sampled: Array | None = None,
     ) -> tuple[Array, dict[str, Array]]:
         """Return the supervised loss; see :meth:`CastleObjective.__call__`."""
         targets = jnp.asarray(self.layout.targets)
-        parameters = mask_inputs(parameters, structure.edge_mask[:, targets])
         losses = node_losses(forward(parameters, batch.inputs), batch.truth[:, targets], self.layout, targets)
         supervised = supervised_loss(losses, batch)
         return supervised, {"supervised": supervised}
@@ -353,8 +347,8 @@ class Objective(Protocol):
         self,
         parameters: Parameters,
         batch: Batch,
-        structure: Structure,
         strengths: Strengths,
+        node_weight: Array,
         sampled: Array | None = None,
     ) -> tuple[Array, dict[str, Array]]:
         """Return the number to minimize and its terms."""

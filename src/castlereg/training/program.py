@@ -17,12 +17,11 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from castlereg.layout import Layout
-from castlereg.network import Packed, pack, unpack
+from castlereg.network import Packed, mask_inputs, pack, unpack
 from castlereg.objective import (
     Batch,
     Objective,
     Strengths,
-    Structure,
     node_losses,
     supervised_loss,
     target_outputs,
@@ -68,7 +67,8 @@ class Shared(NamedTuple):
 
     inputs: Array  # (rows, channels), encoded but not yet standardized; the last row is empty
     weight: Array  # (rows,), 0 for the empty row
-    structure: Structure
+    edge_mask: Array  # (channels, trained nodes), 0 where no edge may be
+    node_weight: Array  # (nodes,), factor in the reconstruction term
     epochs: Array  # epochs to train in this call
     max_epochs: Array
     patience: Array
@@ -166,8 +166,9 @@ def _run_steps(
         batch = jax.tree.map(lambda a: a[i], batches)
         sampled = None if inputs.sampled is None else inputs.sampled[epoch, i]
         parameters = unpack(weights, hidden_layer_sizes, layout.output_width)
-        (total, terms), gradient = value_and_gradient(parameters, batch, shared.structure, inputs.strengths, sampled)
-        updates, moments = adam.update(pack(gradient), moments)
+        (total, terms), gradient = value_and_gradient(parameters, batch, inputs.strengths, shared.node_weight, sampled)
+        # Weights of edges that may not be are zero from the start and stay so.
+        updates, moments = adam.update(pack(mask_inputs(gradient, shared.edge_mask)), moments)
         weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
         return weights, moments, totals + jnp.stack([total, *(terms[name] for name in objective.terms)])
 

@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from castlereg.network import InputInit, Packed, initialize, mask_inputs, pack
-from castlereg.objective import Objective, Strengths, Structure
+from castlereg.objective import Objective, Strengths
 from castlereg.training import program
 from castlereg.training.batches import BatchPlan, rounded_up
 from castlereg.training.devices import lanes, members_mesh, replicated, sharded
@@ -109,6 +109,7 @@ class _Stack:
             for m in members
         ]
         self.shift, self.scale, mean_weight = standardization(table, members)
+        self.edge_mask = layout.edge_mask(table.constant)[:, list(objective.nodes)]
         self.empty_row = rounded_up(len(table.inputs) + 1) - 1
         self.shared = self._shared()
         self.n_sampled = None if reconstruct == "all" else reconstruct + len(layout.targets)
@@ -126,13 +127,12 @@ class _Stack:
                 np.array([m.reg_beta for m in members], np.float32),  # type: ignore[arg-type]
             ),
         }
-        edge_mask = layout.edge_mask(table.constant)[:, list(objective.nodes)]
         starts = []
         for m in members:
             start = initialize(
                 layout, hidden_layer_sizes, m.seed, nodes=objective.nodes, input_init=input_init, released=released_init
             )
-            starts.append(pack(mask_inputs(start, edge_mask)))  # type: ignore[arg-type]
+            starts.append(pack(mask_inputs(start, self.edge_mask)))  # type: ignore[arg-type]
         self.active = np.ones(len(members), bool)
         self.epoch = np.zeros(len(members), np.int64)
         self.best_loss = np.full(len(members), np.inf)
@@ -201,7 +201,8 @@ class _Stack:
         shared: Any = program.Shared(
             inputs=inputs,  # type: ignore[arg-type]
             weight=weight,  # type: ignore[arg-type]
-            structure=Structure(layout.edge_mask(table.constant), node_weight),  # type: ignore[arg-type]
+            edge_mask=self.edge_mask,  # type: ignore[arg-type]
+            node_weight=node_weight,  # type: ignore[arg-type]
             epochs=np.int32(0),  # type: ignore[arg-type]
             max_epochs=np.int32(self.schedule.max_epochs),  # type: ignore[arg-type]
             patience=np.int32(self.schedule.patience),  # type: ignore[arg-type]
