@@ -267,7 +267,6 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
         """Run the fitted networks on checked rows, shape (members, rows, outputs)."""
         check_is_fitted(self)
         columns = validate_data(self, X, dtype=np.float64, reset=False)
-        check_range(columns, self._feature_names(), "X")
         return self.network_.target_outputs(columns)
 
 

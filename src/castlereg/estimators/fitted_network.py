@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout
-from castlereg.network import Parameters, forward, squared_adjacency
+from castlereg.network import Parameters, forward, select, squared_adjacency
 from castlereg.tables.encoding import Scaling
 from castlereg.training import TrainedStack
 
@@ -66,15 +67,13 @@ class FittedNetwork:
         array of shape (members, rows, outputs)
             Of numeric targets in the encoded unit of the table; logits of classes.
         """
-        networks = [self._target_network(member) for member in range(self.n_members)]
         outputs = np.empty((self.n_members, len(X), self.layout.output_width))
         for start in range(0, len(X), _BLOCK):
             rows = X[start : start + _BLOCK]
             block = np.zeros((-(-len(rows) // _MULTIPLE) * _MULTIPLE, X.shape[1]))
-            block[: len(rows)] = self.scaling.encode(rows)
-            for member, (network, shift, scale) in enumerate(networks):
-                predicted = forward(network, (block - shift) * scale)  # type: ignore[arg-type]
-                outputs[member, start : start + len(rows)] = predicted[: len(rows), 0]
+            np.subtract(rows, self.scaling.center, out=block[: len(rows)])
+            for member, network in enumerate(self._target_networks):
+                outputs[member, start : start + len(rows)] = forward(network, block)[: len(rows), 0]  # type: ignore[arg-type]
         return self._destandardized(outputs)
 
     def edge_weights(self) -> NDArray[np.float64]:
@@ -84,20 +83,26 @@ class FittedNetwork:
     def _input_weights(self) -> NDArray[np.float32]:
         return np.asarray(self.parameters.input_weights)
 
-    def _target_network(self, member: int) -> tuple[Parameters, NDArray[np.float64], NDArray[np.float64]]:
-        """Cut out the target's sub-network of one member, with the feature channels it reads."""
-        features = slice(0, self.layout.n_feature_channels)
-        one: Parameters = jax.tree.map(lambda a: np.asarray(a[member], np.float64), self.parameters)
+    @cached_property
+    def _target_networks(self) -> list[Parameters]:
+        """Cut out the target's sub-network of every member, with the scales of the features taken into its weights."""
+        return [self._target_network(member) for member in range(self.n_members)]
+
+    def _target_network(self, member: int) -> Parameters:
+        d = self.layout.n_feature_channels
         (target,) = self.layout.targets
-        node = target if one.input_weights.shape[1] == self.layout.n_nodes else 0
-        only = slice(node, node + 1)
-        network = one._replace(
-            input_weights=np.ascontiguousarray(one.input_weights[features, only]),  # type: ignore[arg-type]
-            input_bias=one.input_bias[only],
-            output_weights=None if one.output_weights is None else one.output_weights[only],
-            output_bias=None if one.output_bias is None else one.output_bias[only],
+        held = self._input_weights().shape[2]
+        node = np.array([target if held == self.layout.n_nodes else 0])
+        one = select(jax.tree.map(lambda a: a[member], self.parameters), node)
+        one = jax.tree.map(lambda a: np.asarray(a, np.float64), one)
+        # Standardized features are ((X - center) / spread - shift) * scale; only X - center is left to do for each row.
+        shift, scale = self.shift[member, :d].astype(np.float64), self.scale[member, :d].astype(np.float64)
+        weights = one.input_weights[:d]
+        network: Parameters = one._replace(
+            input_weights=weights * (scale / self.scaling.spread)[:, None, None],
+            input_bias=one.input_bias - np.tensordot(shift * scale, weights, axes=1),
         )
-        return network, self.shift[member, features].astype(np.float64), self.scale[member, features].astype(np.float64)
+        return network
 
     def _destandardized(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         (target,) = self.layout.targets

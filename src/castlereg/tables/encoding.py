@@ -59,9 +59,8 @@ def check_range(columns: NDArray[np.float64], names: list[str], what: str) -> No
     what : str
         What the columns are, for the message: "X" or "y".
     """
-    beyond = np.argwhere(np.abs(columns) > _FLOAT32_MAX)
-    if len(beyond):
-        row, column = beyond[0]
+    if columns.size and max(columns.max(), -columns.min()) > _FLOAT32_MAX:
+        row, column = np.argwhere(np.abs(columns) > _FLOAT32_MAX)[0]
         raise ValueError(
             f"{what} has {columns[row, column]:g} in row {row} of column {names[column]!r}, beyond the range of "
             f"float32 (3.4e38) that networks compute in: rescale the column or take its logarithm"

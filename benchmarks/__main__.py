@@ -1,0 +1,33 @@
+"""Run the benchmarks and print their tables: ``python -m benchmarks [name ...]``."""
+
+from __future__ import annotations
+
+import sys
+
+import pandas as pd
+
+from benchmarks import grid, growth, known_graphs, prediction, startup, throughput
+
+
+def _print(title: str, table: pd.DataFrame) -> None:
+    print(f"\n{title}\n{table.to_string(index=False, float_format=lambda v: f'{v:.3g}')}", flush=True)
+
+
+def main(names: list[str]) -> None:
+    """Run the named benchmarks, all by default."""
+    known = {"grid": grid, "startup": startup, "throughput": throughput, "prediction": prediction, "growth": growth}
+    unknown = set(names) - {*known, "known_graphs"}
+    if unknown:
+        sys.exit(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join([*known, 'known_graphs'])}")
+    for name, module in known.items():
+        if not names or name in names:
+            table = module.run()
+            _print(str(module.__doc__).splitlines()[0], table)
+            if module is growth:
+                print(growth.exponents(table).to_string(float_format=lambda v: f"{v:.2f}"))
+    if not names or "known_graphs" in names:
+        known_graphs.main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

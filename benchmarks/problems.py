@@ -1,0 +1,75 @@
+"""Tables and stacks that the benchmarks share."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.layout import Layout
+from castlereg.objective import CastleObjective
+from castlereg.tables.encoding import numeric_layout, target_node
+from castlereg.training import Member, Schedule, Table, train
+
+
+def rows(n_rows: int, n_nodes: int, seed: int = 0) -> NDArray[np.float32]:
+    """Return columns of which the last depends on the first two."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n_rows, n_nodes))
+    x[:, -1] = x[:, 0] - np.tanh(x[:, 1]) + 0.3 * x[:, -1]
+    return x.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack of CASTLE networks in folds of nine tenths, all trained for the same number of epochs."""
+
+    n_nodes: int
+    width: int
+    n_members: int
+    n_rows: int
+    epochs: int
+    reconstruct: Any = "all"
+    betas: tuple[float, ...] = (0.01,)
+    data: NDArray[np.float32] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", rows(self.n_rows, self.n_nodes))
+
+    @property
+    def layout(self) -> Layout:
+        """The nodes."""
+        return numeric_layout(self.n_nodes - 1, target_node(None))
+
+    def train(self) -> float:
+        """Train the stack once; return the seconds it took."""
+        fold = np.arange(self.n_rows) % 10
+        members = [
+            Member(
+                np.flatnonzero(fold != i % 10),
+                np.flatnonzero(fold == i % 10),
+                np.random.SeedSequence(i % 10),
+                1.0,
+                self.betas[i // 10 % len(self.betas)],
+            )
+            for i in range(self.n_members)
+        ]
+        start = time.perf_counter()
+        train(
+            CastleObjective(self.layout),
+            Table(self.data, self.layout),
+            members,
+            hidden_layer_sizes=(self.width, self.width),
+            schedule=Schedule(max_epochs=self.epochs, patience=self.epochs),
+            reconstruct=self.reconstruct,
+        )
+        return time.perf_counter() - start
+
+    @property
+    def flops(self) -> float:
+        """Return the operations of the matrix products of the layers, forward and backward; nothing else is counted."""
+        per_row = self.n_nodes * (4 * self.n_nodes * self.width + 6 * self.width**2 + 6 * self.width)
+        return float(self.n_members * self.epochs * (self.n_rows * 0.9) * per_row)
