@@ -13,6 +13,8 @@ from typing import Final
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+import scipy.special
 from jax import Array, lax
 
 # The Taylor polynomial of degree 9 is exact to float32 rounding up to this norm: 0.84**9 / 10! < 6e-8.
@@ -122,8 +124,7 @@ def _by_squaring(adjacency: Array, norm: Array) -> tuple[Array, Array]:
 
 def _exponential_minus_identity(adjacency: Array, norm: Array) -> tuple[Array, Array]:
     """Return ``F`` and ``c`` with ``exp(A) - I = e^c F``, by scaling and squaring."""
-    walks = jnp.asarray(min(len(adjacency), _LONGEST_WALK), adjacency.dtype)
-    squarings = jnp.ceil(jnp.log2(jnp.maximum(norm / _TAYLOR_NORM, walks)))
+    squarings = jnp.ceil(jnp.log2(jnp.maximum(norm / _TAYLOR_NORM, _longest_walk_that_counts(adjacency, norm))))
     small = _taylor9(adjacency * jnp.exp2(-squarings))
 
     def square(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
@@ -138,6 +139,19 @@ def _exponential_minus_identity(adjacency: Array, norm: Array) -> tuple[Array, A
     start = (squarings, small, jnp.zeros_like(norm))
     _, product, log_scale = lax.while_loop(lambda state: state[0] > 0, square, start)
     return product, log_scale
+
+
+def _longest_walk_that_counts(adjacency: Array, norm: Array) -> Array:
+    """Return a power of two beyond which closed walks are below a millionth of h, or the longest cycle there can be.
+
+    Walks of length k weigh at most ``p norm^k / k!`` together, and h is at least what cycles of two nodes give.
+    """
+    longest = min(len(adjacency), _LONGEST_WALK)
+    lengths = 2.0 ** np.arange(np.ceil(np.log2(longest)) + 1)
+    at_most = np.log(len(adjacency)) + lengths * jnp.log(norm) - scipy.special.gammaln(lengths + 1)
+    at_least = jnp.log(jnp.sum(adjacency * adjacency.T) / 2)
+    negligible = at_most <= at_least + np.log(1e-6)
+    return jnp.where(negligible.any(), jnp.asarray(lengths)[jnp.argmax(negligible)], longest).astype(adjacency.dtype)
 
 
 def _taylor9(x: Array) -> Array:

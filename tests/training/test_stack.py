@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import warnings
@@ -291,6 +292,28 @@ def test_ctrl_c_leaves_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch) ->
     assert result.interrupted
     assert np.isfinite(result.validation_loss).all()
     assert len(result.history) == 64
+
+
+def test_a_real_interrupt_signal_leaves_a_model() -> None:
+    script = """
+from tests.training.test_stack import *
+data = table()
+schedule = Schedule(max_epochs=10**6, patience=10**6)
+objective = CastleObjective(data.layout)
+result = train(objective, data, members(2), hidden_layer_sizes=(5,), schedule=schedule, progress=True)
+print("interrupted", result.interrupted, np.isfinite(result.validation_loss).all())
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    seen = ""
+    while "validation_loss" not in seen:
+        seen += process.stderr.read(1)
+        assert process.poll() is None, seen
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert out.split() == ["interrupted", "True", "True"], err
 
 
 def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
