@@ -22,7 +22,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2
 
 benchmark: setup
 	$(BIN)/python -m benchmarks

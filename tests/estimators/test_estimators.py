@@ -376,8 +376,17 @@ def bad_data() -> list[Any]:
     return [
         pytest.param(X[:, 0], y, {}, "1D array", id="one column as a vector"),
         pytest.param(X[:-1], y, {}, "inconsistent numbers of samples", id="rows that do not fit"),
-        pytest.param(nan, y, {}, "contains NaN", id="nan"),
-        pytest.param(infinite, y, {}, "infinity", id="infinity"),
+        pytest.param(nan, y, {}, r"X has NaN in column 'x1', first in row 3 \(1 in all\)", id="nan"),
+        pytest.param(pd.DataFrame(nan, columns=list("abc")), y, {}, "X has NaN in column 'b'", id="nan in a frame"),
+        pytest.param(infinite, y, {}, "X has inf in column 'x0', first in row 5", id="infinity"),
+        pytest.param(
+            pd.DataFrame(X).assign(city="Oslo").rename(columns=str),
+            y,
+            {},
+            "X has text in column 'city', such as 'Oslo' in row 0: encode it as numbers",
+            id="text",
+        ),
+        pytest.param(X, y, {"X_val": nan, "y_val": y}, "X_val has NaN in column 'x1'", id="nan in X_val"),
         pytest.param(X, np.where(y > 1, np.nan, y), {}, "Input y contains NaN", id="nan in the target"),
         pytest.param(huge, y, {}, r"X has 1e\+300 in row 4 of column 'x2', beyond the range of float32", id="range"),
         pytest.param(X, y * 1e300, {}, r"y has .* beyond the range of float32", id="range of the target"),
@@ -438,6 +447,8 @@ def test_predict_refuses_other_columns() -> None:
     model = quick().fit(frame, y)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[["b", "a", "c"]])
+    with pytest.raises(ValueError, match="X has NaN in column 'b', first in row 0"):
+        model.predict(frame.assign(b=np.nan))
     with pytest.raises(ValueError, match="expecting 3 features"):
         quick().fit(X, y).predict(X[:, :2])
 

@@ -20,6 +20,7 @@ from castlereg.graph import CausalGraph
 from castlereg.layout import Node
 from castlereg.objective import CastleObjective
 from castlereg.tables.encoding import Scaling, check_range, is_constant, numeric_layout
+from castlereg.tables.refusals import why_refused
 from castlereg.tables.row_order import in_own_order
 from castlereg.training import Member, Schedule, Table, train
 
@@ -106,7 +107,7 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
         """
         self._check_options()
         target_name = _name_of(y)
-        columns, target = validate_data(self, X, y, dtype=np.float64, y_numeric=self._target_is_numeric())
+        columns, target = self._validated(X, y)
         names = self._feature_names()
         check_range(columns, names, "X")
         self._check_target(target, "y")
@@ -132,7 +133,7 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
             warnings.warn(
                 f"constant columns have no edges and no influence: {', '.join(repr(names[j]) for j in constant)}",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         layout = numeric_layout(rows.X.shape[1], self._target_node())
         scaling = Scaling.fit(rows.X)
@@ -212,11 +213,22 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
         check_fraction("validation_fraction", self.validation_fraction)
 
     def _validation_rows(self, X_val: ArrayLike, y_val: ArrayLike | None) -> Rows:
-        X, y = validate_data(self, X_val, y_val, dtype=np.float64, y_numeric=self._target_is_numeric(), reset=False)
+        X, y = self._validated(X_val, y_val, reset=False, what="X_val")
         check_range(X, self._feature_names(), "X_val")
         self._check_target(y, "y_val")
         X, y, _ = in_own_order(X, y, None)
         return Rows(X, self._encode_more_targets(y), None)
+
+    def _validated(self, X: Any, *y: Any, reset: bool = True, what: str = "X") -> Any:
+        """Let scikit-learn check and convert; when it refuses X, say where the trouble lies."""
+        of_target = {"y_numeric": self._target_is_numeric()} if y else {}
+        try:
+            return validate_data(self, X, *y, dtype=np.float64, reset=reset, **of_target)
+        except ValueError as error:
+            reason = why_refused(X, what)
+            if reason is None:
+                raise
+            raise ValueError(reason) from error
 
     def _schedule(self) -> Schedule:
         released = self.setting == "released"
@@ -266,8 +278,7 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
     def _outputs(self, X: ArrayLike) -> NDArray[np.float64]:
         """Run the fitted networks on checked rows, shape (members, rows, outputs)."""
         check_is_fitted(self)
-        columns = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.network_.target_outputs(columns)
+        return self.network_.target_outputs(self._validated(X, reset=False))
 
 
 def _name_of(y: ArrayLike) -> str:

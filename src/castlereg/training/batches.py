@@ -39,8 +39,8 @@ class BatchPlan:
     rows : array of int
         Training rows, as indices into the table.
     batch_size : int
-    rng : numpy.random.Generator
-        Owned by this plan.
+    seed : SeedSequence
+        Rows and features have a stream each, so that what is drawn does not depend on how epochs are cut into calls.
     draws : {"shuffle", "independent"}
         An epoch goes once through the rows in random order, the last batch being what is left; or it is
         ``rows // batch_size`` batches drawn independently, as in the released code.
@@ -48,8 +48,14 @@ class BatchPlan:
 
     rows: NDArray[np.int32]
     batch_size: int
-    rng: np.random.Generator
+    seed: np.random.SeedSequence
     draws: Draws = "shuffle"
+
+    def __post_init__(self) -> None:
+        rows, features = (
+            np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, k)) for k in (2, 3)
+        )
+        self._row_rng, self._feature_rng = np.random.default_rng(rows), np.random.default_rng(features)
 
     @property
     def steps(self) -> int:
@@ -72,16 +78,16 @@ class BatchPlan:
         flat = batches.reshape(len(batches), -1)
         for epoch in flat:
             if self.draws == "shuffle":
-                epoch[: len(self.rows)] = self.rng.permutation(self.rows)
+                epoch[: len(self.rows)] = self._row_rng.permutation(self.rows)
             else:
                 for start in range(0, self.steps * self.batch_size, self.batch_size):
-                    drawn = self.rng.permutation(self.rows)[: self.batch_size]
+                    drawn = self._row_rng.permutation(self.rows)[: self.batch_size]
                     epoch[start : start + len(drawn)] = drawn
         if sampled is not None:
             n_targets = _targets_at_the_end(sampled, n_features)
             chosen = sampled.shape[-1] - n_targets
             steps = sampled[:, : self.steps].reshape(-1, sampled.shape[-1])
-            order = np.argsort(self.rng.random((len(steps), n_features)), axis=1)[:, :chosen]
+            order = np.argsort(self._feature_rng.random((len(steps), n_features)), axis=1)[:, :chosen]
             steps[:, :chosen] = np.sort(order, axis=1)
             sampled[:, : self.steps] = steps.reshape(len(sampled), self.steps, -1)
 

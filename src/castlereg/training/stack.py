@@ -105,8 +105,7 @@ class _Stack:
 
         layout = table.layout
         self.plans = [
-            BatchPlan(m.train_rows.astype(np.int32), schedule.batch_size, _batch_rng(m.seed), schedule.draws)
-            for m in members
+            BatchPlan(m.train_rows.astype(np.int32), schedule.batch_size, m.seed, schedule.draws) for m in members
         ]
         self.shift, self.scale, mean_weight = standardization(table, members)
         self.edge_mask = layout.edge_mask(table.constant)[:, list(objective.nodes)]
@@ -175,7 +174,7 @@ class _Stack:
                 f"training was interrupted after {int(states.epoch.max())} of at most {self.schedule.max_epochs} "
                 "epochs: the model is the best so far",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         report_restarts(history, states, self.schedule)
         return TrainedStack(
@@ -274,11 +273,6 @@ def _deal(members: NDArray[np.int64], n_devices: int, slots_per_device: int) -> 
 
 def _power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
-
-
-def _batch_rng(seed: np.random.SeedSequence) -> np.random.Generator:
-    """Return the stream of a member's batches, apart from those of its starting weights."""
-    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 2)))
 
 
 def _initial_states(starts: Sequence[Packed], learning_rate: float) -> program.MemberState:

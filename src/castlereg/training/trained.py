@@ -105,7 +105,7 @@ def report_restarts(history: pd.DataFrame, states: MemberState, schedule: Schedu
             f"network {row.member}: the loss was not finite in epoch {row.epoch}; went on from epoch {row.epoch - 1} "
             f"with learning rate {row.learning_rate * RATE_AFTER_RESTART:.1g}: a lower learning_rate avoids this",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     failed = np.flatnonzero(~np.isfinite(states.best_loss))
     if len(failed) == 0:
@@ -117,4 +117,4 @@ def report_restarts(history: pd.DataFrame, states: MemberState, schedule: Schedu
     )
     if len(failed) == len(states.best_loss):
         raise FloatingPointError(message)
-    warnings.warn(message, ConvergenceWarning, stacklevel=5)
+    warnings.warn(message, ConvergenceWarning, stacklevel=6)
