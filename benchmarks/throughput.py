@@ -9,8 +9,8 @@ from benchmarks.problems import Stack
 
 STACKS = (
     Stack(n_nodes=10, width=10, n_members=40, n_rows=500, epochs=100),
-    Stack(n_nodes=50, width=50, n_members=10, n_rows=2500, epochs=8),
-    Stack(n_nodes=100, width=100, n_members=1, n_rows=5000, epochs=8),
+    Stack(n_nodes=50, width=50, n_members=10, n_rows=2500, epochs=20),
+    Stack(n_nodes=100, width=100, n_members=1, n_rows=5000, epochs=10),
 )
 
 
