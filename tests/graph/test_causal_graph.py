@@ -63,3 +63,14 @@ def test_plot_draws_every_node_and_the_strongest_edges(graph: CausalGraph) -> No
     assert {"a", "b", "c"} <= shown
     assert len([p for p in ax.patches if p.__class__.__name__ == "FancyArrowPatch"]) == 2
     plt.close("all")
+
+
+def test_names_are_drawn_as_they_are() -> None:
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+
+    names = [r"$\\frac{1}$", "größe (m²)", "<b>&amp;"]
+    ax = CausalGraph.from_weights(np.triu(np.ones((3, 3)), k=1), names, target="<b>&amp;").plot()
+    ax.figure.canvas.draw()
+    assert {text.get_text() for text in ax.texts} == set(names)
+    plt.close("all")

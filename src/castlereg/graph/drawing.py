@@ -36,7 +36,7 @@ def draw(graph: CausalGraph, ax: Axes | None, max_edges: int) -> Axes:
     columns = 1 + max(x for x, _ in place.values())
     tallest = max(np.bincount([int(x) for x, _ in place.values()]))
     if ax is None:
-        _, ax = plt.subplots(figsize=(1.5 + 1.3 * columns, 3.2 + 0.7 * tallest), layout="constrained")
+        _, ax = plt.subplots(figsize=(1.5 + 1.2 * columns, 2.4 + 0.7 * tallest), layout="constrained")
 
     boxes = {}
     for node, (x, y) in place.items():
@@ -50,8 +50,14 @@ def draw(graph: CausalGraph, ax: Axes | None, max_edges: int) -> Axes:
             fontsize=10,
             fontweight="bold" if target else "normal",
             zorder=3,
+            parse_math=False,
             bbox={"boxstyle": "round,pad=0.4", "fc": _TARGET if target else _NODE, "ec": _EDGE, "lw": 0.8},
         )
+    ax.set_xlim(-0.6, columns - 0.4)
+    ax.set_ylim(-tallest / 2 - 0.8, tallest / 2 + 0.8)
+    ax.set_axis_off()
+    ax.figure.draw_without_rendering()  # boxes have a place only once they are laid out; arrows end at their rims
+
     heaviest = edges["weight"].max() if len(edges) else 1.0
     for edge in edges.itertuples():
         strength = edge.weight / heaviest
@@ -65,23 +71,17 @@ def draw(graph: CausalGraph, ax: Axes | None, max_edges: int) -> Axes:
                 connectionstyle=f"arc3,rad={-bend}",
                 arrowstyle="-|>",
                 mutation_scale=11,
-                shrinkA=_half_width(edge.cause),
-                shrinkB=_half_width(edge.effect),
+                patchA=boxes[edge.cause].get_bbox_patch(),
+                patchB=boxes[edge.effect].get_bbox_patch(),
+                shrinkA=1,
+                shrinkB=2,
                 lw=0.6 + 3.0 * strength,
                 alpha=0.35 + 0.6 * strength,
                 color=_INTO_TARGET if edge.effect == graph.target else _EDGE,
                 zorder=2,
             )
         )
-    ax.set_xlim(-0.6, columns - 0.4)
-    ax.set_ylim(-tallest / 2 - 1.2, tallest / 2 + 1.2)
-    ax.set_axis_off()
     return ax
-
-
-def _half_width(node: str) -> float:
-    """Estimate half the width of a node's box in points, at which its arrows begin and end."""
-    return 14 + 3.2 * len(node)
 
 
 def _places(graph: CausalGraph, edges: list[tuple[str, str]]) -> dict[str, tuple[float, float]]:
