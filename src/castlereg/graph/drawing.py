@@ -56,7 +56,8 @@ def draw(graph: CausalGraph, ax: Axes | None, max_edges: int) -> Axes:
     ax.set_xlim(-0.6, columns - 0.4)
     ax.set_ylim(-tallest / 2 - 0.8, tallest / 2 + 0.8)
     ax.set_axis_off()
-    ax.figure.canvas.figure.draw_without_rendering()  # boxes have a place only once they are laid out; arrows end at their rims
+    # Boxes have a place only once they are laid out, and arrows are to end at their rims.
+    ax.figure.canvas.figure.draw_without_rendering()
 
     heaviest = edges["weight"].max() if len(edges) else 1.0
     for edge in edges.itertuples():
