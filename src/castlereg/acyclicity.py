@@ -83,6 +83,7 @@ trace_exponential.defvjp(_forward, _backward)
 
 def _value_and_gradient(adjacency: Array) -> tuple[Array, Array]:
     """Return h(A) and ``dh/dA``, both from one exponential."""
+    adjacency = jnp.asarray(adjacency)
     norm = jnp.minimum(adjacency.sum(axis=0).max(), adjacency.sum(axis=1).max())
     return lax.cond(norm <= _TAYLOR_NORM, _by_series, _by_squaring, adjacency, norm)
 

@@ -300,6 +300,7 @@ def test_ctrl_c_leaves_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_real_interrupt_signal_leaves_a_model() -> None:
     script = """
 from tests.training.test_stack import *
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may have it ignored
 data = table()
 schedule = Schedule(max_epochs=10**6, patience=10**6)
 objective = CastleObjective(data.layout)
@@ -315,7 +316,10 @@ print("interrupted", result.interrupted, np.isfinite(result.validation_loss).all
         seen += process.stderr.read(1)
         assert process.poll() is None, seen
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert out.split() == ["interrupted", "True", "True"], err
 
 
