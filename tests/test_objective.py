@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from castlereg.objective import (
     Batch,
     CastleObjective,
     Objective,
+    ReleasedObjective,
     Strengths,
     SupervisedObjective,
     group_norm,
@@ -51,14 +53,13 @@ def random_parameters(layout: Layout, sizes: tuple[int, ...], rng: np.random.Gen
     return mask_inputs(drawn, jnp.asarray(layout.edge_mask(), dtype))
 
 
-@pytest.mark.parametrize("setting", ["paper", "released"])
-@pytest.mark.parametrize("sparsity", ["l1", "group"])
+@pytest.mark.parametrize("make", [CastleObjective, partial(CastleObjective, sparsity="group"), ReleasedObjective])
 @pytest.mark.parametrize("sizes", [(), (4,), (4, 3), (4, 3, 5)])
 def test_gradient_equals_finite_differences(
-    mixed_layout: Layout, rng: np.random.Generator, setting: Any, sparsity: Any, sizes: tuple[int, ...]
+    mixed_layout: Layout, rng: np.random.Generator, make: Any, sizes: tuple[int, ...]
 ) -> None:
     with jax.enable_x64(True):
-        objective = CastleObjective(mixed_layout, setting, "expm", sparsity)
+        objective = make(mixed_layout)
         batch = random_batch(mixed_layout, rng, dtype=np.float64)
         strengths = Strengths(jnp.asarray(0.7), jnp.asarray(0.3))
         parameters = random_parameters(mixed_layout, sizes, rng, np.float64)
@@ -104,7 +105,7 @@ def test_released_setting_weighs_terms_as_the_released_code(rng: np.random.Gener
     layout, rows, lam, beta = numeric_layout(3), 6, 0.5, 5.0
     batch = random_batch(layout, rng, rows)
     parameters = random_parameters(layout, (4, 4), rng, np.float32)
-    total, terms = CastleObjective(layout, "released")(
+    total, terms = ReleasedObjective(layout)(
         parameters, batch, Strengths(jnp.asarray(lam), jnp.asarray(beta)), ones(layout)
     )
     w = np.asarray(parameters.input_weights, np.float64) * layout.edge_mask()[:, :, None]

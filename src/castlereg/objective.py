@@ -29,11 +29,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from castlereg.acyclicity import ACYCLICITY, truncated_series
+from castlereg.acyclicity import ACYCLICITY
 from castlereg.layout import Layout
 from castlereg.network import Parameters, forward, squared_adjacency
 
-Setting = Literal["paper", "released"]
 Sparsity = Literal["l1", "group"]
 
 
@@ -178,8 +177,6 @@ class CastleObjective:
     Parameters
     ----------
     layout : Layout
-    setting : {"paper", "released"}
-        ``"released"`` weighs the terms as the authors' released code does: see :meth:`__call__`.
     acyclicity : str
         A key of :data:`castlereg.acyclicity.ACYCLICITY`.
     sparsity : {"l1", "group"}
@@ -205,7 +202,6 @@ class CastleObjective:
     """
 
     layout: Layout
-    setting: Setting = "paper"
     acyclicity: str = "expm"
     sparsity: Sparsity = "l1"
 
@@ -247,25 +243,36 @@ class CastleObjective:
         objective : array of shape ()
         terms : dict of str to array of shape ()
         """
-        layout = self.layout
-        truth = batch.truth
+        truth, input_weights = batch.truth, parameters.input_weights
         if sampled is not None:
             truth, node_weight = truth[:, sampled], self._make_up(node_weight, sampled)
-        outputs = forward(parameters, batch.inputs, sampled)
-        losses = node_losses(outputs, truth, layout, sampled)
+        losses = node_losses(forward(parameters, batch.inputs, sampled), truth, self.layout, sampled)
 
-        supervised = supervised_loss(losses[:, -len(layout.targets) :], batch)
+        supervised = supervised_loss(losses[:, -len(self.layout.targets) :], batch)
         reconstruction = reconstruction_loss(losses, batch, node_weight)
-        if self.setting == "released":
-            total, acyclicity, sparsity = self._released(parameters, batch, strengths, supervised, reconstruction)
-        else:
-            acyclicity = acyclicity_loss(parameters.input_weights, layout, self.acyclicity)
-            sparsity = self._sparsity_loss(parameters.input_weights)
-            total = supervised + strengths.reg_lambda * (reconstruction + acyclicity + strengths.reg_beta * sparsity)
-        return total, dict(zip(self.terms, (supervised, reconstruction, acyclicity, sparsity), strict=True))
+        acyclicity = self._acyclicity_loss(input_weights)
+        sparsity = l1_norm(input_weights) if self.sparsity == "l1" else group_norm(input_weights, self.layout)
+        terms = {
+            "supervised": supervised,
+            "reconstruction": reconstruction,
+            "acyclicity": acyclicity,
+            "sparsity": sparsity,
+        }
+        return self._total(**terms, batch=batch, strengths=strengths), terms
 
-    def _sparsity_loss(self, input_weights: Array) -> Array:
-        return l1_norm(input_weights) if self.sparsity == "l1" else group_norm(input_weights, self.layout)
+    def _total(
+        self,
+        supervised: Array,
+        reconstruction: Array,
+        acyclicity: Array,
+        sparsity: Array,
+        batch: Batch,
+        strengths: Strengths,
+    ) -> Array:
+        return supervised + strengths.reg_lambda * (reconstruction + acyclicity + strengths.reg_beta * sparsity)
+
+    def _acyclicity_loss(self, input_weights: Array) -> Array:
+        return acyclicity_loss(input_weights, self.layout, self.acyclicity)
 
     def _make_up(self, node_weight: Array, sampled: Array) -> Array:
         """Weigh sampled features by d/s, so that the expected reconstruction term is the full one."""
@@ -273,21 +280,38 @@ class CastleObjective:
         is_target = jnp.arange(len(sampled)) >= features
         return node_weight[sampled] * jnp.where(is_target, 1.0, self.layout.n_features / features)
 
-    def _released(
-        self, parameters: Parameters, batch: Batch, strengths: Strengths, supervised: Array, reconstruction: Array
-    ) -> tuple[Array, Array, Array]:
-        """Weigh the terms as the released code does.
 
-        The reconstruction is summed over the batch where the supervised loss is a mean, lambda multiplies the
-        supervised loss, the acyclicity term is ``h + h**2 / 2`` with a series that stops at the ninth
-        power, and the sparsity term is a group norm.
-        """
-        h = truncated_series(squared_adjacency(parameters.input_weights, self.layout))
-        acyclicity = h + 0.5 * h**2
-        sparsity = group_norm(parameters.input_weights, self.layout)
+@dataclass(frozen=True)
+class ReleasedObjective(CastleObjective):
+    """The objective of the authors' released code, which departs from the paper.
+
+    The reconstruction is summed over the rows of a batch where the supervised loss is a mean, lambda multiplies
+    the supervised loss, the acyclicity term is ``h + h**2 / 2`` with a series that stops at the ninth power, and the
+    sparsity term is a group norm.
+
+    Parameters
+    ----------
+    layout : Layout
+    """
+
+    acyclicity: str = "series"
+    sparsity: Sparsity = "group"
+
+    def _total(
+        self,
+        supervised: Array,
+        reconstruction: Array,
+        acyclicity: Array,
+        sparsity: Array,
+        batch: Batch,
+        strengths: Strengths,
+    ) -> Array:
         rows = jnp.sum(batch.weight > 0)
-        total = strengths.reg_lambda * supervised + rows * reconstruction + acyclicity + strengths.reg_beta * sparsity
-        return total, acyclicity, sparsity
+        return strengths.reg_lambda * supervised + rows * reconstruction + acyclicity + strengths.reg_beta * sparsity
+
+    def _acyclicity_loss(self, input_weights: Array) -> Array:
+        h = ACYCLICITY[self.acyclicity](squared_adjacency(input_weights, self.layout))
+        return h + 0.5 * h**2
 
 
 @dataclass(frozen=True)

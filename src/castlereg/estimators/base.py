@@ -17,8 +17,8 @@ from castlereg.acyclicity import ACYCLICITY
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.estimators.options import check_choice, check_fraction, check_integer, check_number, check_sizes
 from castlereg.graph import CausalGraph
-from castlereg.layout import Node
-from castlereg.objective import CastleObjective
+from castlereg.layout import Layout, Node
+from castlereg.objective import CastleObjective, ReleasedObjective
 from castlereg.tables.encoding import Scaling, check_range, is_constant, numeric_layout
 from castlereg.tables.refusals import why_refused
 from castlereg.tables.row_order import in_own_order
@@ -152,15 +152,14 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
             Member(train_rows, validation_rows, _spawn(seed, 0, i), float(self.reg_lambda), float(self.reg_beta))
             for i in range(self.n_members)
         ]
-        released = self.setting == "released"
         stack = train(
-            CastleObjective(layout, self.setting, self.acyclicity, self.sparsity),  # type: ignore[arg-type]
+            self._objective(layout),
             table,
             members,
             hidden_layer_sizes=self._sizes(layout.n_features),
             schedule=self._schedule(),
             reconstruct=self._reconstructed(layout.n_features),
-            released_init=released,
+            released_init=self.setting == "released",
             progress=bool(self.verbose),
         )
         stack = stack.take(np.flatnonzero(np.isfinite(stack.validation_loss)))
@@ -229,6 +228,11 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
             if reason is None:
                 raise
             raise ValueError(reason) from error
+
+    def _objective(self, layout: Layout) -> CastleObjective:
+        if self.setting == "released":
+            return ReleasedObjective(layout)
+        return CastleObjective(layout, self.acyclicity, self.sparsity)  # type: ignore[arg-type]
 
     def _schedule(self) -> Schedule:
         released = self.setting == "released"
