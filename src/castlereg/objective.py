@@ -248,27 +248,16 @@ class CastleObjective:
             truth, node_weight = truth[:, sampled], self._make_up(node_weight, sampled)
         losses = node_losses(forward(parameters, batch.inputs, sampled), truth, self.layout, sampled)
 
-        supervised = supervised_loss(losses[:, -len(self.layout.targets) :], batch)
-        reconstruction = reconstruction_loss(losses, batch, node_weight)
-        acyclicity = self._acyclicity_loss(input_weights)
-        sparsity = l1_norm(input_weights) if self.sparsity == "l1" else group_norm(input_weights, self.layout)
         terms = {
-            "supervised": supervised,
-            "reconstruction": reconstruction,
-            "acyclicity": acyclicity,
-            "sparsity": sparsity,
+            "supervised": supervised_loss(losses[:, -len(self.layout.targets) :], batch),
+            "reconstruction": reconstruction_loss(losses, batch, node_weight),
+            "acyclicity": self._acyclicity_loss(input_weights),
+            "sparsity": l1_norm(input_weights) if self.sparsity == "l1" else group_norm(input_weights, self.layout),
         }
-        return self._total(**terms, batch=batch, strengths=strengths), terms
+        return self._total(terms, batch, strengths), terms
 
-    def _total(
-        self,
-        supervised: Array,
-        reconstruction: Array,
-        acyclicity: Array,
-        sparsity: Array,
-        batch: Batch,
-        strengths: Strengths,
-    ) -> Array:
+    def _total(self, terms: dict[str, Array], batch: Batch, strengths: Strengths) -> Array:
+        supervised, reconstruction, acyclicity, sparsity = (terms[name] for name in self.terms)
         return supervised + strengths.reg_lambda * (reconstruction + acyclicity + strengths.reg_beta * sparsity)
 
     def _acyclicity_loss(self, input_weights: Array) -> Array:
@@ -297,15 +286,8 @@ class ReleasedObjective(CastleObjective):
     acyclicity: str = "series"
     sparsity: Sparsity = "group"
 
-    def _total(
-        self,
-        supervised: Array,
-        reconstruction: Array,
-        acyclicity: Array,
-        sparsity: Array,
-        batch: Batch,
-        strengths: Strengths,
-    ) -> Array:
+    def _total(self, terms: dict[str, Array], batch: Batch, strengths: Strengths) -> Array:
+        supervised, reconstruction, acyclicity, sparsity = (terms[name] for name in self.terms)
         rows = jnp.sum(batch.weight > 0)
         return strengths.reg_lambda * supervised + rows * reconstruction + acyclicity + strengths.reg_beta * sparsity
 
