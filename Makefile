@@ -22,7 +22,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 benchmark: setup
 	$(BIN)/python -m benchmarks

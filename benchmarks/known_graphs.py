@@ -7,6 +7,7 @@ All networks of a draw share folds and seeds. Errors are in units of the target'
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 
 from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.objective import CastleObjective, Objective, SupervisedObjective
+from castlereg.regularizers import Castle, Regularizer
 from castlereg.selection import train_folds
 from castlereg.synthetic import example_dag, random_dag, sample
 from castlereg.tables.encoding import Scaling, numeric_layout, target_node
@@ -63,33 +64,31 @@ def _standardized(rows: NDArray[np.float64], n_train: int) -> Draw:
     return Draw(scaling.encode(train), scaling.encode(test))
 
 
-def network_error(draw: Draw, objective: Objective, betas: tuple[float, ...], seed: int, input_init: str) -> float:
-    """Return the mean test error of the ten fold networks of the best beta."""
+def network_error(draw: Draw, candidates: Sequence[tuple[Regularizer, ...]], seed: int, input_init: str) -> float:
+    """Return the mean test error of the ten fold networks of the best candidate."""
     d = draw.train.shape[1] - 1
+    layout = numeric_layout(d, target_node(None))
     folds = list(KFold(10, shuffle=True, random_state=seed).split(draw.train))
     grid = train_folds(
-        objective,
-        Table(draw.train.astype(np.float32), objective.layout),
+        Table(draw.train.astype(np.float32), layout),
         folds,
-        strengths=[(1.0, beta) for beta in betas],
+        candidates=candidates,
         seed=seed,
         hidden_layer_sizes=(d + 1, d + 1),
         input_init=input_init,
     )
-    network = FittedNetwork.from_stack(grid.chosen(), objective.layout, Scaling(np.zeros(d), np.ones(d)))
+    network = FittedNetwork.from_stack(grid.chosen(), layout, Scaling(np.zeros(d), np.ones(d)))
     predicted = network.target_outputs(draw.test[:, :-1])[:, :, 0]
     return float(((predicted - draw.test[:, -1]) ** 2).mean())
 
 
 def errors(draw: Draw, seed: int) -> dict[str, float]:
     """Return the test error of every method on one draw."""
-    layout = numeric_layout(draw.train.shape[1] - 1, target_node(None))
-    castle, plain = CastleObjective(layout), SupervisedObjective(layout)
     ols = LinearRegression().fit(draw.train[:, :-1], draw.train[:, -1])
     return {
-        "CASTLE": network_error(draw, castle, BETAS, seed, "small"),
-        "plain, small start": network_error(draw, plain, (0.0,), seed, "small"),
-        "plain, usual start": network_error(draw, plain, (0.0,), seed, "glorot"),
+        "CASTLE": network_error(draw, [(Castle(beta),) for beta in BETAS], seed, "small"),
+        "plain, small start": network_error(draw, [()], seed, "small"),
+        "plain, usual start": network_error(draw, [()], seed, "glorot"),
         "OLS": float(((ols.predict(draw.test[:, :-1]) - draw.test[:, -1]) ** 2).mean()),
     }
 

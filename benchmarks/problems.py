@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout
-from castlereg.objective import CastleObjective
+from castlereg.regularizers import Castle
 from castlereg.tables.encoding import numeric_layout, target_node
 from castlereg.training import Member, Schedule, Table, train
 
@@ -52,19 +52,16 @@ class Stack:
                 np.flatnonzero(fold != i % 10),
                 np.flatnonzero(fold == i % 10),
                 np.random.SeedSequence(i % 10),
-                1.0,
-                self.betas[i // 10 % len(self.betas)],
+                (Castle(self.betas[i // 10 % len(self.betas)], reconstruct=self.reconstruct),),
             )
             for i in range(self.n_members)
         ]
         start = time.perf_counter()
         train(
-            CastleObjective(self.layout),
             Table(self.data, self.layout),
             members,
             hidden_layer_sizes=(self.width, self.width),
             schedule=Schedule(max_epochs=self.epochs, patience=self.epochs),
-            reconstruct=self.reconstruct,
         )
         return time.perf_counter() - start
 

@@ -14,16 +14,9 @@ from numpy.typing import NDArray
 
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, forward, initialize, mask_inputs
-from castlereg.objective import (
-    Batch,
-    CastleObjective,
-    Objective,
-    ReleasedObjective,
-    Strengths,
-    SupervisedObjective,
-    group_norm,
-    node_losses,
-)
+from castlereg.objective import Batch, group_norm, node_losses, regularized_loss, trained_nodes
+from castlereg.regularizers import Castle
+from castlereg.regularizers.released_castle import ReleasedCastle
 
 
 def numeric_layout(d: int) -> Layout:
@@ -43,31 +36,25 @@ def random_batch(layout: Layout, rng: np.random.Generator, rows: int = 7, dtype:
     return Batch(*(jnp.asarray(a, dtype) for a in (x, truth, np.full(rows, 1 / rows))))
 
 
-def ones(layout: Layout, dtype: Any = np.float32) -> jax.Array:
-    return jnp.ones(layout.n_nodes, dtype)
-
-
 def random_parameters(layout: Layout, sizes: tuple[int, ...], rng: np.random.Generator, dtype: Any) -> Parameters:
     start = initialize(layout, sizes, seed=0)
     drawn: Parameters = jax.tree.map(lambda a: jnp.asarray(rng.normal(scale=0.4, size=a.shape), dtype), start)
     return mask_inputs(drawn, jnp.asarray(layout.edge_mask(), dtype))
 
 
-@pytest.mark.parametrize("make", [CastleObjective, partial(CastleObjective, sparsity="group"), ReleasedObjective])
+@pytest.mark.parametrize("make", [Castle, partial(Castle, sparsity="group", capacity=True), ReleasedCastle])
 @pytest.mark.parametrize("sizes", [(), (4,), (4, 3), (4, 3, 5)])
 def test_gradient_equals_finite_differences(
     mixed_layout: Layout, rng: np.random.Generator, make: Any, sizes: tuple[int, ...]
 ) -> None:
     with jax.enable_x64(True):
-        objective = make(mixed_layout)
         batch = random_batch(mixed_layout, rng, dtype=np.float64)
-        strengths = Strengths(jnp.asarray(0.7), jnp.asarray(0.3))
         parameters = random_parameters(mixed_layout, sizes, rng, np.float64)
         flat, unravel = jax.flatten_util.ravel_pytree(parameters)
 
         def loss(vector: jax.Array) -> jax.Array:
             masked = mask_inputs(unravel(vector), jnp.asarray(mixed_layout.edge_mask(), np.float64))
-            return objective(masked, batch, strengths, ones(mixed_layout, np.float64))[0]
+            return regularized_loss(masked, batch, [make(0.3, 0.7)], mixed_layout)[0]
 
         gradient = jax.grad(loss)(flat)
         compiled = jax.jit(loss)
@@ -85,9 +72,7 @@ def test_linear_form_equals_the_matrix_formula(rng: np.random.Generator) -> None
         batch = random_batch(layout, rng, rows=11, dtype=np.float64)
         w = rng.normal(scale=0.4, size=(d + 1, d + 1)) * (1 - np.eye(d + 1))
         parameters = Parameters(jnp.asarray(w)[:, :, None], jnp.zeros((d + 1, 1)), (), None, None)
-        total, terms = CastleObjective(layout)(
-            parameters, batch, Strengths(jnp.asarray(lam), jnp.asarray(beta)), ones(layout, np.float64)
-        )
+        total, (terms, _) = regularized_loss(parameters, batch, [Castle(beta, lam)], layout)
     x = np.asarray(batch.inputs)
     supervised = ((x[:, -1] - x @ w[:, -1]) ** 2).sum() / len(x)
     reconstruction = np.linalg.norm(x - x @ w, "fro") ** 2 / len(x)
@@ -105,9 +90,7 @@ def test_released_setting_weighs_terms_as_the_released_code(rng: np.random.Gener
     layout, rows, lam, beta = numeric_layout(3), 6, 0.5, 5.0
     batch = random_batch(layout, rng, rows)
     parameters = random_parameters(layout, (4, 4), rng, np.float32)
-    total, terms = ReleasedObjective(layout)(
-        parameters, batch, Strengths(jnp.asarray(lam), jnp.asarray(beta)), ones(layout)
-    )
+    total, (terms, _) = regularized_loss(parameters, batch, [ReleasedCastle(beta, lam)], layout)
     w = np.asarray(parameters.input_weights, np.float64) * layout.edge_mask()[:, :, None]
     a = (w**2).sum(axis=-1)
     h = sum(np.trace(np.linalg.matrix_power(a, i)) / scipy.special.factorial(i) for i in range(1, 10))
@@ -123,7 +106,7 @@ def test_supervised_counts_twice_as_much_as_a_feature(rng: np.random.Generator) 
     layout = numeric_layout(2)
     batch = random_batch(layout, rng)
     zero = jax.tree.map(jnp.zeros_like, random_parameters(layout, (3,), rng, np.float32))
-    total, _ = CastleObjective(layout)(zero, batch, Strengths(jnp.asarray(1.0), jnp.asarray(1.0)), ones(layout))
+    total, _ = regularized_loss(zero, batch, [Castle(1.0)], layout)
     squares = (np.asarray(batch.inputs) ** 2).mean(axis=0)
     np.testing.assert_allclose(total, squares[0] + squares[1] + 2 * squares[2], rtol=1e-6)
 
@@ -162,31 +145,33 @@ def test_group_norm_has_no_nan_gradient_at_masked_edges(rng: np.random.Generator
 def test_sampling_all_features_equals_the_whole_objective(rng: np.random.Generator) -> None:
     layout = numeric_layout(6)
     batch, parameters = random_batch(layout, rng), random_parameters(layout, (5, 5), rng, np.float32)
-    arguments = (parameters, batch, Strengths(jnp.asarray(1.0), jnp.asarray(0.01)), ones(layout))
-    objective = CastleObjective(layout)
-    np.testing.assert_allclose(objective(*arguments, jnp.arange(7))[0], objective(*arguments)[0], rtol=1e-6)
+    arguments: Any = (parameters, batch, [Castle()], layout)
+    sampled = regularized_loss(*arguments, sampled=jnp.arange(7))
+    np.testing.assert_allclose(sampled[0], regularized_loss(*arguments)[0], rtol=1e-6)
 
 
 def test_sampling_features_is_right_on_average(rng: np.random.Generator) -> None:
     """The mean over all pairs of sampled features is the whole reconstruction term."""
     layout = numeric_layout(4)
     batch, parameters = random_batch(layout, rng), random_parameters(layout, (5,), rng, np.float32)
-    arguments = (parameters, batch, Strengths(jnp.asarray(1.0), jnp.asarray(0.01)), ones(layout))
-    objective = CastleObjective(layout)
+
+    def reconstruction(sampled: jax.Array | None) -> jax.Array:
+        return regularized_loss(parameters, batch, [Castle()], layout, sampled=sampled)[1][0]["reconstruction"]
+
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
-    sampled = [objective(*arguments, jnp.array([i, j, 4]))[1]["reconstruction"] for i, j in pairs]
-    np.testing.assert_allclose(np.mean(sampled), objective(*arguments)[1]["reconstruction"], rtol=1e-5)
+    sampled = [reconstruction(jnp.array([i, j, 4])) for i, j in pairs]
+    np.testing.assert_allclose(np.mean(sampled), reconstruction(None), rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["castle", "supervised"])
-def test_the_target_is_never_an_input_of_its_own_sub_network(rng: np.random.Generator, kind: str) -> None:
+@pytest.mark.parametrize("regularizers", [(Castle(),), ()])
+def test_the_target_is_never_an_input_of_its_own_sub_network(rng: np.random.Generator, regularizers: Any) -> None:
     layout = Layout((Node(), Node(), Node("categorical", 3, target=True)))
-    objective: Objective = CastleObjective(layout) if kind == "castle" else SupervisedObjective(layout)
-    parameters = initialize(layout, (4, 4), seed=1, nodes=objective.nodes)
+    parameters = initialize(layout, (4, 4), seed=1, nodes=trained_nodes(regularizers, layout))
     batch = random_batch(layout, rng)
     poisoned = batch._replace(inputs=batch.inputs.at[:, 2:].set(1e6))
-    strengths = Strengths(jnp.asarray(1.0), jnp.asarray(0.01))
-    clean, dirty = (objective(parameters, b, strengths, ones(layout))[1]["supervised"] for b in (batch, poisoned))
+    clean, dirty = (
+        regularized_loss(parameters, b, regularizers, layout)[1][0]["supervised"] for b in (batch, poisoned)
+    )
     assert float(clean) == float(dirty)
 
 
@@ -194,9 +179,9 @@ def test_weights_of_rows_weigh_the_loss(rng: np.random.Generator) -> None:
     layout = numeric_layout(2)
     batch = random_batch(layout, rng, rows=4)
     parameters = random_parameters(layout, (3,), rng, np.float32)
-    arguments = (Strengths(jnp.asarray(1.0), jnp.asarray(0.1)), ones(layout))
+    arguments: Any = ([Castle(0.1)], layout)
     weight: NDArray[np.float32] = np.array([2, 0, 1, 1], np.float32) / 4
-    weighted = CastleObjective(layout)(parameters, batch._replace(weight=jnp.asarray(weight)), *arguments)[0]
+    weighted = regularized_loss(parameters, batch._replace(weight=jnp.asarray(weight)), *arguments)[0]
     rows = jnp.array([0, 0, 2, 3])
     repeated = Batch(batch.inputs[rows], batch.truth[rows], jnp.full(4, 0.25))
-    np.testing.assert_allclose(weighted, CastleObjective(layout)(parameters, repeated, *arguments)[0], rtol=1e-6)
+    np.testing.assert_allclose(weighted, regularized_loss(parameters, repeated, *arguments)[0], rtol=1e-6)

@@ -1,8 +1,17 @@
 """Neural networks on tables, regularized by learning the causal graph of the columns (CASTLE)."""
 
-from castlereg.estimators import CastleClassifier, CastleRegressor
+from castlereg.comparison import Comparison, compare
+from castlereg.estimators import CastleClassifier, CastleRegressor, NetworkClassifier, NetworkRegressor
 from castlereg.graph import CausalGraph
 
 __version__ = "0.1.0.dev0"
 
-__all__ = ["CastleClassifier", "CastleRegressor", "CausalGraph"]
+__all__ = [
+    "CastleClassifier",
+    "CastleRegressor",
+    "CausalGraph",
+    "Comparison",
+    "NetworkClassifier",
+    "NetworkRegressor",
+    "compare",
+]

@@ -10,6 +10,7 @@ that a fitted model predicts without compiling anything.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -19,6 +20,11 @@ from numpy.typing import NDArray
 from castlereg.layout import Layout
 
 InputInit = Literal["small", "glorot"]
+LayerHook = Callable[[int, Array], Array]
+
+
+def _as_it_is(layer: int, z: Array) -> Array:
+    return z
 
 
 class Dense(NamedTuple):
@@ -119,17 +125,75 @@ def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] |
     """
     if nodes is not None:
         parameters = select(parameters, nodes)
-    rows, (channels, n_nodes, width) = x.shape[0], parameters.input_weights.shape
-    z = (x @ parameters.input_weights.reshape(channels, n_nodes * width)).reshape(rows, n_nodes, width)
-    z = z + parameters.input_bias
-    xp = z.__array_namespace__()
     if parameters.output_weights is None:
-        return z
-    z = xp.maximum(z, 0)
-    for layer in parameters.hidden:
-        z = z.reshape(rows * n_nodes, -1) @ layer.weights + layer.bias
-        z = xp.maximum(z, 0).reshape(rows, n_nodes, -1)
-    return xp.matmul(z.swapaxes(0, 1), parameters.output_weights).swapaxes(0, 1) + parameters.output_bias
+        return _input_layer(parameters, x)
+    return output_layer(parameters, hidden_units(parameters, x))
+
+
+def hidden_units(
+    parameters: Parameters, x: Array, on_dense: LayerHook = _as_it_is, on_hidden: LayerHook = _as_it_is
+) -> Array:
+    """Run all layers but the output layers.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        With at least one hidden layer.
+    x : array of shape (rows, channels)
+    on_dense, on_hidden : callable of (layer, z)
+        Change what each dense layer gives before the ReLU, and what the ReLU gives; layers count from 0.
+
+    Returns
+    -------
+    array of shape (rows, nodes, width)
+        Units of the last hidden layer.
+    """
+    rows, n_nodes = x.shape[0], parameters.input_weights.shape[1]
+    z = _input_layer(parameters, x)
+    maximum = z.__array_namespace__().maximum
+    z = on_hidden(0, maximum(on_dense(0, z), 0))
+    for number, layer in enumerate(parameters.hidden, start=1):
+        z = (z.reshape(rows * n_nodes, -1) @ layer.weights + layer.bias).reshape(rows, n_nodes, -1)
+        z = on_hidden(number, maximum(on_dense(number, z), 0))
+    return z
+
+
+def output_layer(parameters: Parameters, units: Array) -> Array:
+    """Turn the units of the last hidden layer into predictions.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    units : array of shape (rows, nodes, width)
+
+    Returns
+    -------
+    array of shape (rows, nodes, outputs)
+    """
+    matmul = units.__array_namespace__().matmul
+    return matmul(units.swapaxes(0, 1), parameters.output_weights).swapaxes(0, 1) + parameters.output_bias
+
+
+def dense_weights(parameters: Parameters) -> list[Array]:
+    """List the weights of every dense layer, without biases.
+
+    Parameters
+    ----------
+    parameters : Parameters
+
+    Returns
+    -------
+    list of array
+        Input layers, shared hidden layers, output layers.
+    """
+    later = [] if parameters.output_weights is None else [parameters.output_weights]
+    return [parameters.input_weights, *(layer.weights for layer in parameters.hidden), *later]
+
+
+def _input_layer(parameters: Parameters, x: Array) -> Array:
+    channels, n_nodes, width = parameters.input_weights.shape
+    z = (x @ parameters.input_weights.reshape(channels, n_nodes * width)).reshape(x.shape[0], n_nodes, width)
+    return z + parameters.input_bias
 
 
 class Packed(NamedTuple):
@@ -262,11 +326,11 @@ def initialize(
         if input_init == "small":
             inputs[:, position] = 0.01 * input_rng.standard_normal((layout.n_channels, width), np.float32)
         else:
-            inputs[:, position] = _glorot(input_rng, layout.n_channels, width)
+            inputs[:, position] = glorot(input_rng, layout.n_channels, width)
         if released:
             outputs[position] = rng.standard_normal(outputs.shape[1:], np.float32)
         elif hidden_layer_sizes:
-            outputs[position] = _glorot(rng, *outputs.shape[1:])
+            outputs[position] = glorot(rng, *outputs.shape[1:])
     inputs *= layout.edge_mask()[:, list(nodes), None]
 
     shared_rng = _stream(entropy, "hidden")
@@ -274,7 +338,7 @@ def initialize(
         "input_weights": inputs,
         "input_bias": np.zeros((len(nodes), width), np.float32),
         "hidden": tuple(
-            Dense(cast(Any, _glorot(shared_rng, i, o)), cast(Any, np.zeros(o, np.float32)))
+            Dense(cast(Any, glorot(shared_rng, i, o)), cast(Any, np.zeros(o, np.float32)))
             for i, o in itertools.pairwise(hidden_layer_sizes)
         ),
         "output_weights": outputs if hidden_layer_sizes else None,
@@ -294,6 +358,7 @@ def _stream(entropy: np.random.SeedSequence, which: int | Literal["input", "hidd
     return np.random.default_rng(np.random.SeedSequence(entropy.entropy, spawn_key=(*entropy.spawn_key, *key)))
 
 
-def _glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:
+def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:
+    """Draw weights of the usual scale: uniform with limit ``sqrt(6 / (fan_in + fan_out))``."""
     limit = np.float32(np.sqrt(6.0 / (fan_in + fan_out)))
     return (2 * rng.random((fan_in, fan_out), np.float32) - 1) * limit

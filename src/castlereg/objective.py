@@ -17,12 +17,15 @@ sparsity        l1 norm of the input layers                                     
 
 Everything here is a pure function of arrays that can be used in any JAX training loop. Without
 hidden layers the same functions are the linear form, eq. 1 and 2.
+
+What follows the supervised term is one *regularizer* among others: :class:`castlereg.regularizers.Castle` puts these
+terms together, and :func:`regularized_loss` adds any regularizers to the supervised loss.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +34,10 @@ from jax import Array
 
 from castlereg.acyclicity import ACYCLICITY
 from castlereg.layout import Layout
-from castlereg.network import Parameters, forward, squared_adjacency
+from castlereg.network import Parameters, dense_weights, forward, hidden_units, output_layer, select, squared_adjacency
+
+if TYPE_CHECKING:
+    from castlereg.regularizers.protocol import Regularizer
 
 Sparsity = Literal["l1", "group"]
 
@@ -42,13 +48,6 @@ class Batch(NamedTuple):
     inputs: Array  # (rows, channels), standardized
     truth: Array  # (rows, nodes, outputs), what the sub-networks should say
     weight: Array  # (rows,), 1 / rows for a plain mean; 0 for rows that only fill up the batch
-
-
-class Strengths(NamedTuple):
-    """The two factors of eq. 5 and 6."""
-
-    reg_lambda: Array
-    reg_beta: Array
 
 
 # --- the terms -----------------------------------------------------------------------------------
@@ -136,6 +135,38 @@ def group_norm(input_weights: Array, layout: Layout) -> Array:
     return jnp.sum(jnp.where(present, jnp.sqrt(jnp.where(present, squares, 1.0)), 0.0))
 
 
+def capacity_norm(parameters: Parameters) -> Array:
+    """Sum of the squared weights of the shared hidden and the output layers, ``V_Theta2`` of Theorem 1.
+
+    The theorem's text calls it an l2 norm; the KL step of its proof (eq. 12) has the squared Frobenius norms.
+
+    Parameters
+    ----------
+    parameters : Parameters
+
+    Returns
+    -------
+    array of shape ()
+    """
+    nothing = jnp.zeros((), parameters.input_weights.dtype)
+    return sum((jnp.sum(weights**2) for weights in dense_weights(parameters)[1:]), nothing)
+
+
+def dag_loss(reconstruction: Array, acyclicity: Array, sparsity: Array, reg_beta: Array | float) -> Array:
+    """Put the three terms together, ``R_DAG`` of eq. 6 and 2.
+
+    Parameters
+    ----------
+    reconstruction, acyclicity, sparsity : array of shape ()
+    reg_beta : float
+
+    Returns
+    -------
+    array of shape ()
+    """
+    return reconstruction + acyclicity + reg_beta * sparsity
+
+
 def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | None = None) -> Array:
     """Loss of every row and node by the node's kind: squared error, logistic, softmax.
 
@@ -170,17 +201,64 @@ def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | Non
 # --- the whole -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class CastleObjective:
-    """The objective of CASTLE, eq. 5 and 6 (without hidden layers: eq. 1 and 2).
+class Pass(NamedTuple):
+    """One pass of a batch through the network: what a regularizer may look at when it adds to the loss."""
+
+    parameters: Parameters  # of every sub-network that is trained
+    batch: Batch  # as the network saw it
+    units: Array | None  # (rows, nodes run, width), last hidden layer; None in the linear form
+    losses: Array  # (rows, nodes run), the targets last
+    supervised: Array  # ()
+    nodes: Array | None  # (nodes run,), which nodes were run; None for all that are trained
+    node_weight: Array  # (nodes,), 1, or 0 for constant columns
+    layout: Layout
+
+
+def trained_nodes(regularizers: Sequence[Regularizer], layout: Layout) -> tuple[int, ...]:
+    """Return the nodes whose sub-networks are trained: the targets, or all when a regularizer asks for them."""
+    if any(regularizer.needs_all_nodes for regularizer in regularizers):
+        return tuple(range(layout.n_nodes))
+    return layout.targets
+
+
+def regularized_loss(
+    parameters: Parameters,
+    batch: Batch,
+    regularizers: Sequence[Regularizer],
+    layout: Layout,
+    *,
+    node_weight: Array | None = None,
+    sampled: Array | None = None,
+    heads: Sequence[Any] | None = None,
+    states: Sequence[Any] | None = None,
+    drawn: Sequence[Any] | None = None,
+) -> tuple[Array, tuple[dict[str, Array], tuple[Any, ...]]]:
+    """Loss of the targets and what the regularizers add to it: the number that training minimizes.
 
     Parameters
     ----------
+    parameters : Parameters
+        Of the sub-networks of :func:`trained_nodes`, with zeros where no edge may be. The trainer starts from such
+        weights and masks their gradient; in a loop of your own pass them through
+        :func:`castlereg.network.mask_inputs`.
+    batch : Batch
+    regularizers : sequence of Regularizer
+        None: a plain network. ``[Castle()]``: the paper's objective, eq. 5.
     layout : Layout
-    acyclicity : str
-        A key of :data:`castlereg.acyclicity.ACYCLICITY`.
-    sparsity : {"l1", "group"}
-        l1 norm (the paper) or group norm of the input layers.
+    node_weight : array of shape (nodes,), optional
+        Factor of each node's loss in reconstructions: 1 by default, 0 for constant columns.
+    sampled : array of int, optional
+        Nodes to train in this step, the targets last ("Managing computational
+        complexity"); the others are not computed. All by default.
+    heads, states, drawn : sequence, optional
+        For each regularizer its own trained arrays, its state, and what it drew for this step.
+
+    Returns
+    -------
+    total : array of shape ()
+    terms : dict of str to array of shape ()
+    states : tuple
+        For each regularizer its state after the step.
 
     Examples
     --------
@@ -189,178 +267,70 @@ class CastleObjective:
     >>> import jax, numpy as np
     >>> from castlereg.layout import Layout, Node
     >>> from castlereg.network import initialize, mask_inputs
+    >>> from castlereg.regularizers import Castle
     >>> layout = Layout((Node(), Node(), Node(target=True)))
     >>> x = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
     >>> batch = Batch(x, x[:, :, None], np.full(8, 1 / 8, np.float32))
-    >>> objective, strengths, node_weight = CastleObjective(layout), Strengths(1.0, 0.01), np.ones(3, np.float32)
     >>> def loss(parameters):
     ...     masked = mask_inputs(parameters, layout.edge_mask())
-    ...     return objective(masked, batch, strengths, node_weight)[0]
+    ...     return regularized_loss(masked, batch, [Castle(reg_beta=0.01)], layout)[0]
     >>> gradient = jax.grad(loss)(initialize(layout, (3, 3), seed=0))
     >>> gradient.input_weights.shape
     (3, 3, 3)
     """
+    nothing = ((),) * len(regularizers)
+    heads, drawn = heads or nothing, drawn or nothing
+    node_weight = jnp.ones(layout.n_nodes, batch.inputs.dtype) if node_weight is None else node_weight
+    for regularizer, numbers in zip(regularizers, drawn, strict=True):
+        batch = regularizer.on_batch(batch, numbers)
 
-    layout: Layout
-    acyclicity: str = "expm"
-    sparsity: Sparsity = "l1"
+    units, outputs, states = _run(parameters, batch, regularizers, sampled, heads, states or nothing, drawn)
+    held = trained_nodes(regularizers, layout)
+    run = jnp.asarray(held) if sampled is None else sampled
+    truth = batch.truth if sampled is None and len(held) == layout.n_nodes else batch.truth[:, run]
+    losses = node_losses(outputs, truth, layout, run)
+    supervised = supervised_loss(losses[:, -len(layout.targets) :], batch)
 
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """Nodes whose sub-networks are trained."""
-        return tuple(range(self.layout.n_nodes))
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """Names of the terms."""
-        return ("supervised", "reconstruction", "acyclicity", "sparsity")
-
-    def __call__(
-        self,
-        parameters: Parameters,
-        batch: Batch,
-        strengths: Strengths,
-        node_weight: Array,
-        sampled: Array | None = None,
-    ) -> tuple[Array, dict[str, Array]]:
-        """Return the objective and its terms.
-
-        Parameters
-        ----------
-        parameters : Parameters
-            Of all sub-networks, with zeros where no edge may be. The trainer starts from such weights and masks their
-            gradient; in a loop of your own pass them through :func:`castlereg.network.mask_inputs`.
-        batch : Batch
-        strengths : Strengths
-        node_weight : array of shape (nodes,)
-            Factor of each node's loss in the reconstruction term: 1, or 0 for constant columns.
-        sampled : array of int, optional
-            Nodes to train in this step, the targets last ("Managing computational
-            complexity"); the others are not computed. All by default.
-
-        Returns
-        -------
-        objective : array of shape ()
-        terms : dict of str to array of shape ()
-        """
-        truth, input_weights = batch.truth, parameters.input_weights
-        if sampled is not None:
-            truth, node_weight = truth[:, sampled], self._make_up(node_weight, sampled)
-        losses = node_losses(forward(parameters, batch.inputs, sampled), truth, self.layout, sampled)
-
-        terms = {
-            "supervised": supervised_loss(losses[:, -len(self.layout.targets) :], batch),
-            "reconstruction": reconstruction_loss(losses, batch, node_weight),
-            "acyclicity": self._acyclicity_loss(input_weights),
-            "sparsity": l1_norm(input_weights) if self.sparsity == "l1" else group_norm(input_weights, self.layout),
-        }
-        return self._total(terms, batch, strengths), terms
-
-    def _total(self, terms: dict[str, Array], batch: Batch, strengths: Strengths) -> Array:
-        supervised, reconstruction, acyclicity, sparsity = (terms[name] for name in self.terms)
-        return supervised + strengths.reg_lambda * (reconstruction + acyclicity + strengths.reg_beta * sparsity)
-
-    def _acyclicity_loss(self, input_weights: Array) -> Array:
-        return acyclicity_loss(input_weights, self.layout, self.acyclicity)
-
-    def _make_up(self, node_weight: Array, sampled: Array) -> Array:
-        """Weigh sampled features by d/s, so that the expected reconstruction term is the full one."""
-        features = len(sampled) - len(self.layout.targets)
-        is_target = jnp.arange(len(sampled)) >= features
-        return node_weight[sampled] * jnp.where(is_target, 1.0, self.layout.n_features / features)
+    total, terms = supervised, {"supervised": supervised}
+    seen = Pass(parameters, batch, units, losses, supervised, sampled, node_weight, layout)
+    for regularizer, own_heads in zip(regularizers, heads, strict=True):
+        penalty, own_terms = regularizer.penalty(seen, own_heads)
+        total, terms = total + penalty, terms | own_terms
+    return total, (terms, states)
 
 
-@dataclass(frozen=True)
-class ReleasedObjective(CastleObjective):
-    """The objective of the authors' released code, which departs from the paper.
+def _run(
+    parameters: Parameters,
+    batch: Batch,
+    regularizers: Sequence[Regularizer],
+    sampled: Array | None,
+    heads: Sequence[Any],
+    states: Sequence[Any],
+    drawn: Sequence[Any],
+) -> tuple[Array | None, Array, tuple[Any, ...]]:
+    """Run the network with the regularizers between its layers: units of the last one, outputs, new states."""
+    for regularizer, numbers in zip(regularizers, drawn, strict=True):
+        parameters = regularizer.on_parameters(parameters, numbers)
+    parameters = parameters if sampled is None else select(parameters, sampled)
+    if parameters.output_weights is None:
+        return None, forward(parameters, batch.inputs), tuple(states)
+    now = list(states)
 
-    The reconstruction is summed over the rows of a batch where the supervised loss is a mean, lambda multiplies
-    the supervised loss, the acyclicity term is ``h + h**2 / 2`` with a series that stops at the ninth power, and the
-    sparsity term is a group norm.
+    def on_dense(layer: int, z: Array) -> Array:
+        for i, regularizer in enumerate(regularizers):
+            z, now[i] = regularizer.on_dense(z, layer, batch.weight, sampled, heads[i], now[i])
+        return z
 
-    Parameters
-    ----------
-    layout : Layout
-    """
+    def on_hidden(layer: int, z: Array) -> Array:
+        for regularizer, numbers in zip(regularizers, drawn, strict=True):
+            z = regularizer.on_hidden(z, layer, numbers)
+        return z
 
-    acyclicity: str = "series"
-    sparsity: Sparsity = "group"
-
-    def _total(self, terms: dict[str, Array], batch: Batch, strengths: Strengths) -> Array:
-        supervised, reconstruction, acyclicity, sparsity = (terms[name] for name in self.terms)
-        rows = jnp.sum(batch.weight > 0)
-        return strengths.reg_lambda * supervised + rows * reconstruction + acyclicity + strengths.reg_beta * sparsity
-
-    def _acyclicity_loss(self, input_weights: Array) -> Array:
-        h = ACYCLICITY[self.acyclicity](squared_adjacency(input_weights, self.layout))
-        return h + 0.5 * h**2
-
-
-@dataclass(frozen=True)
-class SupervisedObjective:
-    """The loss of the targets alone: a plain network, which has the targets' sub-networks and no graph.
-
-    Parameters
-    ----------
-    layout : Layout
-    """
-
-    layout: Layout
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """Nodes whose sub-networks are trained."""
-        return self.layout.targets
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """Names of the terms."""
-        return ("supervised",)
-
-    def __call__(
-        self,
-        parameters: Parameters,
-        batch: Batch,
-        strengths: Strengths,
-        node_weight: Array,
-        sampled: Array | None = None,
-    ) -> tuple[Array, dict[str, Array]]:
-        """Return the supervised loss; see :meth:`CastleObjective.__call__`."""
-        targets = jnp.asarray(self.layout.targets)
-        losses = node_losses(forward(parameters, batch.inputs), batch.truth[:, targets], self.layout, targets)
-        supervised = supervised_loss(losses, batch)
-        return supervised, {"supervised": supervised}
+    units = hidden_units(parameters, batch.inputs, on_dense, on_hidden)
+    return units, output_layer(parameters, units), tuple(now)
 
 
-class Objective(Protocol):
-    """What the trainer minimizes: hashable, because a compiled program belongs to it."""
-
-    def __hash__(self) -> int: ...
-
-    @property
-    def layout(self) -> Layout:
-        """The nodes of the table."""
-
-    @property
-    def nodes(self) -> tuple[int, ...]:
-        """Nodes whose sub-networks are trained."""
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """Names of the terms."""
-
-    def __call__(
-        self,
-        parameters: Parameters,
-        batch: Batch,
-        strengths: Strengths,
-        node_weight: Array,
-        sampled: Array | None = None,
-    ) -> tuple[Array, dict[str, Array]]:
-        """Return the number to minimize and its terms."""
-
-
-def target_outputs(parameters: Parameters, x: Array, objective: Objective) -> Array:
-    """Predict the targets with a network that an objective trains, shape (rows, targets, outputs)."""
-    held = np.array([objective.nodes.index(k) for k in objective.layout.targets])
-    return forward(parameters, x, held)
+def target_outputs(parameters: Parameters, x: Array, layout: Layout) -> Array:
+    """Predict the targets with all sub-networks or the targets' alone, shape (rows, targets, outputs)."""
+    first = parameters.input_weights.shape[1] - len(layout.targets)
+    return forward(parameters, x, first + np.arange(len(layout.targets)))

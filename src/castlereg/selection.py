@@ -1,4 +1,4 @@
-"""Folds x strengths as members of one stack, and the choice among them."""
+"""Folds x candidates as members of one stack, and the choice among them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.objective import Objective
+from castlereg.regularizers import Regularizer
 from castlereg.training import Member, Table, TrainedStack, train
 
 Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -17,52 +17,51 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True)
 class FoldGrid:
-    """Networks trained on every fold with every strength.
+    """Networks trained on every fold with every candidate.
 
     Attributes
     ----------
-    strengths : list of (reg_lambda, reg_beta)
-    losses : array of shape (strengths, folds)
+    candidates : list of tuple of Regularizer
+    losses : array of shape (candidates, folds)
         Validation loss of each network at its best epoch.
     stack : TrainedStack
-        Strength by strength, fold by fold.
+        Candidate by candidate, fold by fold.
     """
 
-    strengths: list[tuple[float, float]]
+    candidates: list[tuple[Regularizer, ...]]
     losses: NDArray[np.float64]
     stack: TrainedStack
 
     @property
     def best(self) -> int:
-        """Index of the strength with the lowest mean validation loss."""
+        """Index of the candidate with the lowest mean validation loss."""
         return int(self.losses.mean(axis=1).argmin())
 
     def chosen(self) -> TrainedStack:
-        """Return the fold networks of the best strength."""
+        """Return the fold networks of the best candidate."""
         n_folds = self.losses.shape[1]
         return self.stack.take(self.best * n_folds + np.arange(n_folds))
 
 
 def train_folds(
-    objective: Objective,
     table: Table,
     folds: Sequence[Fold],
     *,
-    strengths: Sequence[tuple[float, float]] = ((1.0, 0.01),),
+    candidates: Sequence[Sequence[Regularizer]] = ((),),
     seed: int = 0,
     **training: Any,
 ) -> FoldGrid:
-    """Train one network per fold and strength in a single run.
+    """Train one network per fold and candidate in a single run.
 
     Every network stops by the rows its fold leaves out. Networks of one fold start from the same weights and
-    see the same batches, whatever their strength and objective.
+    see the same batches, whatever their regularizers.
 
     Parameters
     ----------
-    objective : Objective
     table : Table
     folds : sequence of (train_rows, validation_rows)
-    strengths : sequence of (reg_lambda, reg_beta)
+    candidates : sequence of sequence of Regularizer
+        The same regularizers with different strengths.
     seed : int
     **training
         Passed to :func:`castlereg.training.train`.
@@ -71,11 +70,12 @@ def train_folds(
     -------
     FoldGrid
     """
+    grid = [tuple(candidate) for candidate in candidates]
     members = [
-        Member(train_rows, validation_rows, np.random.SeedSequence(seed, spawn_key=(0, fold)), reg_lambda, reg_beta)
-        for reg_lambda, reg_beta in strengths
+        Member(train_rows, validation_rows, np.random.SeedSequence(seed, spawn_key=(0, fold)), candidate)
+        for candidate in grid
         for fold, (train_rows, validation_rows) in enumerate(folds)
     ]
-    stack = train(objective, table, members, **training)
-    losses = stack.validation_loss.astype(np.float64).reshape(len(strengths), len(folds))
-    return FoldGrid(list(strengths), losses, stack)
+    stack = train(table, members, **training)
+    losses = stack.validation_loss.astype(np.float64).reshape(len(grid), len(folds))
+    return FoldGrid(grid, losses, stack)

@@ -19,8 +19,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from castlereg import CastleClassifier, CastleRegressor
+from castlereg import CastleClassifier, CastleRegressor, NetworkRegressor
 from castlereg.network import select
+from castlereg.regularizers import L2, Autoencoder, Castle, Dropout
 from castlereg.training import program
 
 Estimator = CastleRegressor | CastleClassifier
@@ -491,3 +492,67 @@ loaded = {"matplotlib", "networkx"} & set(sys.modules)
 assert not loaded, loaded
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_castle_estimators_are_networks_with_castle() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    castle = quick(reg_beta=0.05, max_epochs=5).fit(X, y)
+    network = NetworkRegressor([Castle(0.05)], hidden_layer_sizes=castle.hidden_layer_sizes, max_epochs=5)
+    network.set_params(random_state=castle.random_state).fit(X, y)
+    np.testing.assert_array_equal(castle.predict(X), network.predict(X))
+    pd.testing.assert_frame_equal(castle.graph_.weights, network.graph_.weights)
+
+
+def test_a_plain_network_has_no_graph_and_forgets_an_earlier_one() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    model = NetworkRegressor([Castle()], max_epochs=2, random_state=0).fit(X, y)
+    assert model.graph_.is_dag
+    model.set_params(regularizers=[L2(0.1)]).fit(X, y)
+    assert not hasattr(model, "graph_")
+    assert model.network_.parameters.input_weights.shape[2] == 1  # the target's sub-network alone
+
+
+def test_composition_means_what_it_says() -> None:
+    """The objective of every epoch is the weighted sum of the terms that the history shows."""
+    X, y = load_diabetes(return_X_y=True)
+    model = quick(reg_beta=0.3, reg_lambda=0.5, max_epochs=6, regularizers=[Dropout(0.2), L2(0.01), Autoencoder(0.2)])
+    epochs = model.fit(X, y).history_
+    castle = epochs["reconstruction"] + epochs["acyclicity"] + 0.3 * epochs["sparsity"]
+    expected = epochs["supervised"] + 0.5 * castle + 0.01 * epochs["l2"] + 0.2 * epochs["autoencoder"]
+    np.testing.assert_allclose(epochs["objective"], expected, rtol=1e-5)
+    without = quick(reg_beta=0.3, reg_lambda=0.5, max_epochs=6, regularizers=[L2(0.01), Autoencoder(0.2)]).fit(X, y)
+    assert not np.array_equal(without.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (CastleRegressor(regularizers=[Castle()]), r"CastleRegressor has Castle already: .* NetworkRegressor\("),
+        (CastleRegressor(regularizers=L2()), "must be a sequence"),
+        (NetworkRegressor([Dropout()], hidden_layer_sizes=()), "Dropout acts on hidden layers"),
+        (NetworkRegressor(input_init="gloro"), "input_init='gloro' is not one of .* did you mean 'glorot'"),
+        (NetworkRegressor([Castle(reconstruct=99)]), "reconstruct=99 features a step, but X has 10"),
+    ],
+)
+def test_regularizers_that_cannot_be_are_refused(model: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        model.fit(*load_diabetes(return_X_y=True))
+
+
+def test_the_start_of_the_input_layer_is_an_option() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    small, usual = (
+        NetworkRegressor(input_init=start, max_epochs=1, learning_rate=1e-9, random_state=0).fit(X, y)
+        for start in ("small", "glorot")
+    )
+    spreads = [float(np.std(model.network_.parameters.input_weights[0, :10])) for model in (small, usual)]
+    assert spreads[0] == pytest.approx(0.01, rel=0.3)
+    assert spreads[1] == pytest.approx(np.sqrt(2 / 22), rel=0.3)  # Glorot: 11 channels, 11 units
+
+
+def test_grid_search_over_regularizers() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    grid = {"regularizers": [[], [L2(0.1)], [Dropout(0.2)]], "input_init": ["small"]}
+    search = GridSearchCV(NetworkRegressor(max_epochs=3, random_state=0), grid, cv=2, error_score="raise").fit(X, y)
+    assert search.best_params_["regularizers"] in grid["regularizers"]
+    assert len(set(search.cv_results_["mean_test_score"])) == 3

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
-from castlereg.objective import CastleObjective, SupervisedObjective
+from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.training import Member, Schedule, Table, TrainedStack, devices, program, stack, train
 
 QUICK = Schedule(max_epochs=12, patience=5)
@@ -35,14 +36,18 @@ def table(n_rows: int = 120, d: int = 4, kind: str = "numeric", seed: int = 0) -
     return Table(np.hstack([x, channels]).astype(np.float32), layout)
 
 
-def members(n: int, n_rows: int = 120) -> list[Member]:
+def members(n: int, n_rows: int = 120, **castle: Any) -> list[Member]:
     """Folds of unequal size with different seeds and strengths."""
     out = []
     for i in range(n):
         fold = np.arange(n_rows) % 10 == i % 10
         rows = np.flatnonzero(~fold)[: n_rows - 8 * i]
-        out.append(Member(rows, np.flatnonzero(fold), np.random.SeedSequence(i), 1.0, 10.0 ** (-i % 4)))
+        out.append(Member(rows, np.flatnonzero(fold), np.random.SeedSequence(i), (Castle(10.0 ** (-i % 4), **castle),)))
     return out
+
+
+def plain(n: int, n_rows: int) -> list[Member]:
+    return [replace(member, regularizers=()) for member in members(n, n_rows)]
 
 
 def assert_same(one: TrainedStack, other: TrainedStack, rtol: float = 0.0) -> None:
@@ -58,13 +63,12 @@ def assert_same(one: TrainedStack, other: TrainedStack, rtol: float = 0.0) -> No
 def test_a_stack_equals_its_members_one_by_one(
     kind: str, sizes: tuple[int, ...], reconstruct: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, stack_members = table(kind=kind), members(5)
-    objective = CastleObjective(data.layout)
-    options: dict[str, Any] = {"hidden_layer_sizes": sizes, "reconstruct": reconstruct, "schedule": QUICK}
-    together = train(objective, data, stack_members, **options)
+    data, stack_members = table(kind=kind), members(5, reconstruct=reconstruct)
+    options: dict[str, Any] = {"hidden_layer_sizes": sizes, "schedule": QUICK}
+    together = train(data, stack_members, **options)
     monkeypatch.setattr(stack, "_MOST_EPOCHS_PER_CALL", 4)  # a member of a large stack may train in shorter calls
     for i, member in enumerate(stack_members):
-        alone = train(objective, data, [member], **options)
+        alone = train(data, [member], **options)
         assert_same(together.take(np.array([i])), alone, rtol=1e-5)
         assert together.best_epoch[i] == alone.best_epoch[0]
 
@@ -72,23 +76,22 @@ def test_a_stack_equals_its_members_one_by_one(
 def test_members_side_by_side_equal_members_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an accelerator does: all members of a device in one batch, finished ones held still."""
     data = table()
-    objective = CastleObjective(data.layout)
-    in_turn = train(objective, data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
+    in_turn = train(data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
     monkeypatch.setattr(stack, "lanes", lambda mesh, members_per_device: members_per_device)
-    side_by_side = train(objective, data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
+    side_by_side = train(data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
     assert_same(in_turn, side_by_side, rtol=1e-4)
     np.testing.assert_array_equal(in_turn.best_epoch, side_by_side.best_epoch)
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others() -> None:
     data = table()
-    runs = [
-        train(CastleObjective(data.layout), data, members(3), hidden_layer_sizes=(5, 5), schedule=QUICK)
-        for _ in range(2)
-    ]
+    runs = [train(data, members(3), hidden_layer_sizes=(5, 5), schedule=QUICK) for _ in range(2)]
     assert_same(*runs)
-    other = [Member(m.train_rows, m.validation_rows, np.random.SeedSequence(99 + i)) for i, m in enumerate(members(3))]
-    different = train(CastleObjective(data.layout), data, other, hidden_layer_sizes=(5, 5), schedule=QUICK)
+    other = [
+        Member(m.train_rows, m.validation_rows, np.random.SeedSequence(99 + i), m.regularizers)
+        for i, m in enumerate(members(3))
+    ]
+    different = train(data, other, hidden_layer_sizes=(5, 5), schedule=QUICK)
     assert not np.array_equal(different.parameters.input_weights, runs[0].parameters.input_weights)
 
 
@@ -96,12 +99,10 @@ def test_sampling_every_feature_equals_training_all() -> None:
     data = table()
     runs = [
         train(
-            CastleObjective(data.layout),
             data,
-            members(2),
+            members(2, reconstruct=reconstruct),
             hidden_layer_sizes=(5, 5),
             schedule=QUICK,
-            reconstruct=reconstruct,  # type: ignore[arg-type]
         )
         for reconstruct in ("all", 4)
     ]
@@ -113,16 +114,7 @@ def test_sampling_computes_only_the_sampled_sub_networks() -> None:
     data = table(d=40)
     flops = {}
     for reconstruct in ("all", 3):
-        one = stack._Stack(
-            CastleObjective(data.layout),
-            data,
-            members(1),
-            (32, 32),
-            QUICK,
-            reconstruct,
-            "small",
-            False,  # type: ignore[arg-type]
-        )
+        one = stack._Stack(data, members(1, reconstruct=reconstruct), (32, 32), QUICK, "small", False)
         cost = one.program.lower(one.states, one._inputs(), one.shared).compile().cost_analysis()
         flops[reconstruct] = cost["flops"]
     assert flops[3] < 0.35 * flops["all"]
@@ -131,9 +123,7 @@ def test_sampling_computes_only_the_sampled_sub_networks() -> None:
 def test_best_epoch_and_patience() -> None:
     data = table(n_rows=60)
     schedule = Schedule(max_epochs=300, patience=7, learning_rate=0.02)
-    result = train(
-        SupervisedObjective(data.layout), data, members(3, 60), hidden_layer_sizes=(16, 16), schedule=schedule
-    )
+    result = train(data, plain(3, 60), hidden_layer_sizes=(16, 16), schedule=schedule)
     for i, epochs in result.history.groupby("member"):
         losses = epochs["validation_loss"].to_numpy()
         best = losses.argmin()
@@ -146,7 +136,7 @@ def test_best_epoch_and_patience() -> None:
 def test_warmup_delays_the_best_epoch_and_patience() -> None:
     data = table(n_rows=60)
     schedule = Schedule(max_epochs=60, patience=5, learning_rate=0.05, warmup=20)
-    result = train(SupervisedObjective(data.layout), data, members(2, 60), hidden_layer_sizes=(16,), schedule=schedule)
+    result = train(data, plain(2, 60), hidden_layer_sizes=(16,), schedule=schedule)
     assert (result.best_epoch > 20).all()
 
 
@@ -154,17 +144,17 @@ def test_kept_weights_are_those_of_the_best_epoch() -> None:
     """Training again for just as many epochs as the best one took ends with the kept weights."""
     data = table(n_rows=60)
     schedule = Schedule(max_epochs=100, patience=5, learning_rate=0.02)
-    result = train(SupervisedObjective(data.layout), data, members(1, 60), hidden_layer_sizes=(16,), schedule=schedule)
+    result = train(data, plain(1, 60), hidden_layer_sizes=(16,), schedule=schedule)
     assert result.best_epoch[0] < len(result.history)
     short = Schedule(max_epochs=int(result.best_epoch[0]), patience=100, learning_rate=0.02)
-    again = train(SupervisedObjective(data.layout), data, members(1, 60), hidden_layer_sizes=(16,), schedule=short)
+    again = train(data, plain(1, 60), hidden_layer_sizes=(16,), schedule=short)
     assert_same(result, again)
 
 
 def test_each_member_is_standardized_by_its_own_training_rows() -> None:
     data = table()
     shifted = Table(data.inputs * np.array([5, 1, 1, 1, 2], np.float32) + 3, data.layout)
-    result = train(CastleObjective(data.layout), shifted, members(3), hidden_layer_sizes=(), schedule=QUICK)
+    result = train(shifted, members(3), hidden_layer_sizes=(), schedule=QUICK)
     for i, member in enumerate(members(3)):
         rows = shifted.inputs[member.train_rows].astype(np.float64)
         np.testing.assert_allclose(result.shift[i], rows.mean(axis=0), rtol=1e-5)
@@ -173,21 +163,20 @@ def test_each_member_is_standardized_by_its_own_training_rows() -> None:
 
 def test_categorical_channels_share_one_scale() -> None:
     data = table(kind="categorical")
-    result = train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=QUICK)
+    result = train(data, members(1), hidden_layer_sizes=(), schedule=QUICK)
     rows = data.inputs[members(1)[0].train_rows][:, 4:].astype(np.float64)
     np.testing.assert_allclose(result.scale[0, 4:], 1 / np.sqrt(rows.var(axis=0).sum()), rtol=1e-5)
 
 
 def test_tables_of_different_length_share_a_program() -> None:
     layout = table().layout
-    objective = CastleObjective(layout)
-    runner = program.compiled(objective, (3, 3), devices.members_mesh(1), 1)
+    runner = program.compiled(layout, (3, 3), devices.members_mesh(1), 1)
     before = runner._cache_size()
     for n_rows in (70, 90, 101):
         data = table(n_rows)
         rows = np.arange(n_rows)
-        member = Member(rows[:-9], rows[-9:], np.random.SeedSequence(0))
-        train(objective, data, [member], hidden_layer_sizes=(3, 3), schedule=QUICK)
+        member = Member(rows[:-9], rows[-9:], np.random.SeedSequence(0), (Castle(),))
+        train(data, [member], hidden_layer_sizes=(3, 3), schedule=QUICK)
     assert runner._cache_size() - before == 1
 
 
@@ -199,13 +188,13 @@ import jax, numpy as np
 jax.config.update("jax_num_cpu_devices", {n_devices})
 from tests.training.test_stack import *
 data = table()
-result = train(CastleObjective(data.layout), data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
+result = train(data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
 assert len(jax.devices()) == {n_devices}
 np.save({str(tmp_path / "weights.npy")!r}, result.parameters.input_weights)
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
     data = table()
-    here = train(CastleObjective(data.layout), data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
+    here = train(data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
     np.testing.assert_allclose(
         np.load(tmp_path / "weights.npy"), np.asarray(here.parameters.input_weights), rtol=1e-4, atol=1e-6
     )
@@ -215,11 +204,9 @@ np.save({str(tmp_path / "weights.npy")!r}, result.parameters.input_weights)
 def test_rebalancing_moves_members_without_changing_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other member fails at once, which would leave one of two devices idle."""
     data = table(n_rows=60)
-    objective = CastleObjective(data.layout)
     monkeypatch.setattr(stack, "_MOST_EPOCHS_PER_CALL", 2)
     some_fail = [
-        Member(m.train_rows, m.validation_rows, m.seed, 1e38 if i % 2 == 0 else 1.0, 1e38 if i % 2 == 0 else 0.01)
-        for i, m in enumerate(members(6, 60))
+        replace(m, regularizers=(Castle(1e38, 1e38) if i % 2 == 0 else Castle(),)) for i, m in enumerate(members(6, 60))
     ]
     moved = []
     rebalance = stack._Stack._rebalance
@@ -230,9 +217,9 @@ def test_rebalancing_moves_members_without_changing_them(monkeypatch: pytest.Mon
         moved.append(not np.array_equal(before, self.slot))
 
     monkeypatch.setattr(stack._Stack, "_rebalance", watched)
-    balanced = train(objective, data, some_fail, hidden_layer_sizes=(8,), schedule=QUICK)
+    balanced = train(data, some_fail, hidden_layer_sizes=(8,), schedule=QUICK)
     monkeypatch.setattr(stack._Stack, "_rebalance", lambda self: None)
-    left_alone = train(objective, data, some_fail, hidden_layer_sizes=(8,), schedule=QUICK)
+    left_alone = train(data, some_fail, hidden_layer_sizes=(8,), schedule=QUICK)
     odd = np.array([1, 3, 5])
     assert_same(balanced.take(odd), left_alone.take(odd))
     if len(jax.devices()) == 2:
@@ -246,7 +233,7 @@ def test_a_member_that_diverges_goes_back_and_on_at_a_lower_rate() -> None:
     with pytest.warns(
         ConvergenceWarning, match=r"network 0: the loss was not finite in epoch 1; went on from epoch 0 "
     ):
-        result = train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=schedule)
+        result = train(data, members(1), hidden_layer_sizes=(), schedule=schedule)
     rates = result.history["learning_rate"].to_numpy()
     assert rates[0] > rates[-1]
     assert np.isfinite(result.validation_loss).all()
@@ -255,12 +242,14 @@ def test_a_member_that_diverges_goes_back_and_on_at_a_lower_rate() -> None:
 
 def test_other_members_do_not_notice_one_that_diverges() -> None:
     data = table()
-    bad = Member(members(1)[0].train_rows, members(1)[0].validation_rows, np.random.SeedSequence(5), 1e38, 1e38)
+    bad = Member(
+        members(1)[0].train_rows, members(1)[0].validation_rows, np.random.SeedSequence(5), (Castle(1e38, 1e38),)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        mixed = train(CastleObjective(data.layout), data, [*members(2), bad], hidden_layer_sizes=(5,), schedule=QUICK)
+        mixed = train(data, [*members(2), bad], hidden_layer_sizes=(5,), schedule=QUICK)
     assert np.isinf(mixed.validation_loss[2])
-    clean = train(CastleObjective(data.layout), data, members(2), hidden_layer_sizes=(5,), schedule=QUICK)
+    clean = train(data, members(2), hidden_layer_sizes=(5,), schedule=QUICK)
     assert_same(mixed.take(np.array([0, 1])), clean, rtol=1e-5)
 
 
@@ -269,7 +258,6 @@ def test_a_network_without_one_finite_epoch_is_an_error() -> None:
     data = table()
     with pytest.raises(FloatingPointError, match="lower learning_rate"):
         train(
-            CastleObjective(data.layout),
             data,
             members(1),
             hidden_layer_sizes=(),
@@ -291,7 +279,7 @@ def test_ctrl_c_leaves_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(stack._Stack, "advance", interrupted)
     schedule = Schedule(max_epochs=400, patience=400)
     with pytest.warns(ConvergenceWarning, match="interrupted after 32 of at most 400 epochs"):
-        result = train(CastleObjective(data.layout), data, members(2), hidden_layer_sizes=(5,), schedule=schedule)
+        result = train(data, members(2), hidden_layer_sizes=(5,), schedule=schedule)
     assert result.interrupted
     assert np.isfinite(result.validation_loss).all()
     assert len(result.history) == 64
@@ -303,8 +291,7 @@ from tests.training.test_stack import *
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may have it ignored
 data = table()
 schedule = Schedule(max_epochs=10**6, patience=10**6)
-objective = CastleObjective(data.layout)
-result = train(objective, data, members(2), hidden_layer_sizes=(5,), schedule=schedule, progress=True)
+result = train(data, members(2), hidden_layer_sizes=(5,), schedule=schedule, progress=True)
 print("interrupted", result.interrupted, np.isfinite(result.validation_loss).all())
 """
     process = subprocess.Popen(
@@ -330,13 +317,13 @@ def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(stack._Stack, "advance", interrupted)
     data = table()
     with pytest.raises(KeyboardInterrupt):
-        train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(5,), schedule=QUICK)
+        train(data, members(1), hidden_layer_sizes=(5,), schedule=QUICK)
 
 
 def test_finished_members_run_no_more_epochs() -> None:
     data = table(n_rows=60)
     schedule = Schedule(max_epochs=200, patience=3, learning_rate=0.03)
-    one = stack._Stack(SupervisedObjective(data.layout), data, members(4, 60), (8,), schedule, "all", "small", False)
+    one = stack._Stack(data, plain(4, 60), (8,), schedule, "small", False)
     while one.active.any():
         still = one.active.copy()
         one.advance()
@@ -346,9 +333,9 @@ def test_finished_members_run_no_more_epochs() -> None:
 
 def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
     data = table()
-    train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=QUICK, progress=True)
+    train(data, members(1), hidden_layer_sizes=(), schedule=QUICK, progress=True)
     assert "training" in capsys.readouterr().err
-    train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(), schedule=QUICK)
+    train(data, members(1), hidden_layer_sizes=(), schedule=QUICK)
     assert capsys.readouterr().err == ""
 
 
@@ -360,22 +347,35 @@ def test_weighted_rows_weigh_as_much_as_copies_in_a_full_batch() -> None:
     schedule = Schedule(max_epochs=20, batch_size=64)
     seed = np.random.SeedSequence(0)
     weighted = train(
-        CastleObjective(data.layout),
         Table(data.inputs, data.layout, weight),
-        [Member(rows, rows, seed)],
+        [Member(rows, rows, seed, (Castle(),))],
         hidden_layer_sizes=(5,),
         schedule=schedule,
     )
     copies = np.repeat(rows, weight.astype(int))
-    repeated = train(
-        CastleObjective(data.layout), data, [Member(copies, copies, seed)], hidden_layer_sizes=(5,), schedule=schedule
-    )
+    repeated = train(data, [Member(copies, copies, seed, (Castle(),))], hidden_layer_sizes=(5,), schedule=schedule)
     assert_same(weighted, repeated, rtol=1e-4)
 
 
 def test_training_starts_from_the_stated_weights() -> None:
     data = table()
     frozen = Schedule(max_epochs=1, learning_rate=1e-30)
-    result = train(CastleObjective(data.layout), data, members(1), hidden_layer_sizes=(5, 5), schedule=frozen)
+    result = train(data, members(1), hidden_layer_sizes=(5, 5), schedule=frozen)
     start = initialize(data.layout, (5, 5), members(1)[0].seed)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[0], b, atol=1e-28), result.parameters, start)
+
+
+def test_members_of_a_stack_have_the_same_regularizers() -> None:
+    first, second = members(2)
+    with pytest.raises(ValueError, match=r"member 0 has regularizers \(Castle\(.*\) and member 1 has \(L2\("):
+        train(table(), [first, replace(second, regularizers=(L2(),))], hidden_layer_sizes=(5,), schedule=QUICK)
+
+
+def test_what_a_regularizer_draws_does_not_depend_on_the_others() -> None:
+    """Dropout with and without an L2 of strength zero beside it takes the same steps."""
+    data = table()
+    alone, beside = (
+        train(data, [replace(members(1)[0], regularizers=chosen)], hidden_layer_sizes=(5, 5), schedule=QUICK)
+        for chosen in ((Dropout(0.3),), (L2(0.0), Dropout(0.3)))
+    )
+    assert_same(alone, beside, rtol=1e-6)

@@ -1,6 +1,6 @@
 """scikit-learn estimators."""
 
-from castlereg.estimators.classifier import CastleClassifier
-from castlereg.estimators.regressor import CastleRegressor
+from castlereg.estimators.classifier import CastleClassifier, NetworkClassifier
+from castlereg.estimators.regressor import CastleRegressor, NetworkRegressor
 
-__all__ = ["CastleClassifier", "CastleRegressor"]
+__all__ = ["CastleClassifier", "CastleRegressor", "NetworkClassifier", "NetworkRegressor"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -13,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from castlereg.acyclicity import ACYCLICITY
 from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.estimators.options import check_choice, check_fraction, check_integer, check_number, check_sizes
 from castlereg.graph import CausalGraph
-from castlereg.layout import Layout, Node
-from castlereg.objective import CastleObjective, ReleasedObjective
+from castlereg.layout import Node
+from castlereg.objective import trained_nodes
+from castlereg.options import check_choice, check_fraction, check_integer, check_number, check_sizes
+from castlereg.regularizers import Regularizer
+from castlereg.regularizers.protocol import check_regularizers
 from castlereg.tables.encoding import Scaling, check_range, is_constant, numeric_layout
 from castlereg.tables.refusals import why_refused
 from castlereg.tables.row_order import in_own_order
@@ -41,19 +43,15 @@ class Rows:
         return len(self.X)
 
 
-class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
-    """Options and fitting of the CASTLE estimators."""
+class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
+    """Options and fitting of all estimators."""
 
     def __init__(
         self,
-        reg_beta: float = 0.01,
-        reg_lambda: float = 1.0,
+        regularizers: Sequence[Regularizer] = (),
         *,
         hidden_layer_sizes: Literal["auto"] | tuple[int, ...] = "auto",
-        acyclicity: str = "expm",
-        sparsity: str = "l1",
-        reconstruct: Literal["all"] | int = "all",
-        setting: str = "paper",
+        input_init: str = "small",
         learning_rate: float = 1e-3,
         batch_size: int = 32,
         max_epochs: int = 200,
@@ -63,13 +61,9 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
-        self.reg_beta = reg_beta
-        self.reg_lambda = reg_lambda
+        self.regularizers = regularizers
         self.hidden_layer_sizes = hidden_layer_sizes
-        self.acyclicity = acyclicity
-        self.sparsity = sparsity
-        self.reconstruct = reconstruct
-        self.setting = setting
+        self.input_init = input_init
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.max_epochs = max_epochs
@@ -88,7 +82,7 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
-        """Train the network and learn the graph.
+        """Train the network.
 
         Parameters
         ----------
@@ -106,11 +100,7 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
         self
         """
         self._check_options()
-        target_name = _name_of(y)
-        columns, target = self._validated(X, y)
-        names = self._feature_names()
-        check_range(columns, names, "X")
-        self._check_target(target, "y")
+        columns, target, names = self._checked(X, y)
         weight = None if sample_weight is None else _checked_weight(sample_weight, columns)
         columns, target, row_weight = in_own_order(columns, target, weight)
         if len(columns) < _FEWEST_ROWS:
@@ -122,52 +112,80 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
         held_out = None if X_val is None else self._validation_rows(X_val, y_val)
-        self._train(rows, held_out, names, target_name)
+        self._train(rows, held_out, names)
         return self
 
-    def _train(self, rows: Rows, held_out: Rows | None, names: list[str], target_name: str) -> None:
-        """Encode, lay out, train, and keep what was learned."""
-        seed = self._seed()
+    def _checked(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[Any], list[str]]:
+        """Check rows to learn from; return features, target and the names of both, the target's last."""
+        target_name = _name_of(y)
+        columns, target = self._validated(X, y)
+        names = self._feature_names()
+        check_range(columns, names, "X")
+        self._check_target(target, "y")
+        return columns, target, _different([*names, target_name])
+
+    def _encoded(self, parts: list[Rows], names: list[str]) -> tuple[Table, Scaling]:
+        """Lay rows out as a table, the first part being those that decide what is constant."""
+        rows = parts[0]
         constant = np.flatnonzero(is_constant(rows.X))
         if len(constant):
             warnings.warn(
                 f"constant columns have no edges and no influence: {', '.join(repr(names[j]) for j in constant)}",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        layout = numeric_layout(rows.X.shape[1], self._target_node())
         scaling = Scaling.fit(rows.X)
-        parts = [rows] if held_out is None else [rows, held_out]
         table = Table(
             np.concatenate([np.hstack([scaling.encode(part.X), part.y]) for part in parts]).astype(np.float32),
-            layout,
+            numeric_layout(rows.X.shape[1], self._target_node()),
             _joined_weights(parts),
             tuple(int(j) for j in constant),
         )
+        return table, scaling
+
+    def _train(self, rows: Rows, held_out: Rows | None, names: list[str]) -> None:
+        """Encode, lay out, train, and keep what was learned."""
+        seed = self._seed()
+        table, scaling = self._encoded([rows] if held_out is None else [rows, held_out], names)
+        layout = table.layout
         if held_out is None:
             train_rows, validation_rows = self._split(rows, np.random.default_rng(_spawn(seed, 1)))
         else:
             train_rows, validation_rows = np.arange(len(rows)), len(rows) + np.arange(len(held_out))
-        members = [
-            Member(train_rows, validation_rows, _spawn(seed, 0, i), float(self.reg_lambda), float(self.reg_beta))
-            for i in range(self.n_members)
-        ]
+        sizes = self._sizes(layout.n_features)
+        regularizers = check_regularizers(self._all_regularizers(), sizes)
+        members = [Member(train_rows, validation_rows, _spawn(seed, 0, i), regularizers) for i in range(self.n_members)]
         stack = train(
-            self._objective(layout),
             table,
             members,
-            hidden_layer_sizes=self._sizes(layout.n_features),
+            hidden_layer_sizes=sizes,
             schedule=self._schedule(),
-            reconstruct=self._reconstructed(layout.n_features),
-            released_init=self.setting == "released",
+            input_init=self.input_init,  # type: ignore[arg-type]
+            released_init=self._released(),
             progress=bool(self.verbose),
         )
         stack = stack.take(np.flatnonzero(np.isfinite(stack.validation_loss)))
         self.network_ = FittedNetwork.from_stack(stack, layout, scaling)
         self.history_: pd.DataFrame = stack.history
         self.validation_loss_ = float(stack.validation_loss.mean())
-        nodes = _different([*names, target_name])
-        self.graph_ = CausalGraph.from_weights(self.network_.edge_weights().mean(axis=0), nodes, target=nodes[-1])
+        if len(trained_nodes(regularizers, layout)) == layout.n_nodes:
+            self.graph_ = CausalGraph.from_weights(self.network_.edge_weights().mean(axis=0), names, target=names[-1])
+        elif hasattr(self, "graph_"):
+            del self.graph_  # of an earlier fit
+
+    # --- what CASTLE does differently -------------------------------------------------------------
+
+    def _all_regularizers(self) -> tuple[Regularizer, ...]:
+        return check_regularizers(self.regularizers)
+
+    def _released(self) -> bool:
+        return False
+
+    def _schedule(self) -> Schedule:
+        return Schedule(float(self.learning_rate), int(self.batch_size), int(self.max_epochs), int(self.patience))
+
+    def _auto_width(self, n_features: int) -> int:
+        return max(n_features + 1, _NARROWEST)
 
     # --- what regressor and classifier do differently -------------------------------------------
 
@@ -193,19 +211,16 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
     def _split(self, rows: Rows, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Hold some rows out: return training and validation rows."""
 
+    @abstractmethod
+    def _decoded(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn outputs of networks, (networks, rows, outputs), into values (networks, rows) or probabilities."""
+
     # --- checks and small steps ------------------------------------------------------------------
 
     def _check_options(self) -> None:
-        check_number("reg_beta", self.reg_beta, least=0)
-        check_number("reg_lambda", self.reg_lambda, least=0)
         check_sizes("hidden_layer_sizes", self.hidden_layer_sizes)
-        check_choice("acyclicity", self.acyclicity, ACYCLICITY)
-        check_choice("sparsity", self.sparsity, ["l1", "group"])
-        check_choice("setting", self.setting, ["paper", "released"])
-        if isinstance(self.reconstruct, str):
-            check_choice("reconstruct", self.reconstruct, ["all"])
-        else:
-            check_integer("reconstruct", self.reconstruct)
+        check_choice("input_init", self.input_init, ["small", "glorot"])
+        self._all_regularizers()
         check_number("learning_rate", self.learning_rate, above=0)
         for name in ("batch_size", "max_epochs", "patience", "n_members"):
             check_integer(name, getattr(self, name))
@@ -229,38 +244,10 @@ class CastleEstimator(BaseEstimator, metaclass=ABCMeta):
                 raise
             raise ValueError(reason) from error
 
-    def _objective(self, layout: Layout) -> CastleObjective:
-        if self.setting == "released":
-            return ReleasedObjective(layout)
-        return CastleObjective(layout, self.acyclicity, self.sparsity)  # type: ignore[arg-type]
-
-    def _schedule(self) -> Schedule:
-        released = self.setting == "released"
-        return Schedule(
-            float(self.learning_rate),
-            int(self.batch_size),
-            int(self.max_epochs),
-            int(self.patience),
-            # The released code starts checkpoints and patience at epoch 50 and draws its batches independently.
-            warmup=min(50, int(self.max_epochs) - 1) if released else 0,
-            draws="independent" if released else "shuffle",
-        )
-
     def _sizes(self, n_features: int) -> tuple[int, ...]:
         if isinstance(self.hidden_layer_sizes, str):
-            width = 32 if self.setting == "released" else max(n_features + 1, _NARROWEST)
-            return (width, width)
+            return (self._auto_width(n_features),) * 2
         return tuple(int(width) for width in self.hidden_layer_sizes)
-
-    def _reconstructed(self, n_features: int) -> int | Literal["all"]:
-        if isinstance(self.reconstruct, str):
-            return "all"
-        if self.reconstruct > n_features:
-            raise ValueError(
-                f"reconstruct={self.reconstruct} features a step, but X has {n_features}: "
-                f"give at most {n_features} or 'all'"
-            )
-        return int(self.reconstruct)
 
     def _seed(self) -> np.random.SeedSequence:
         """Turn ``random_state`` into entropy without touching NumPy's global random state."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout
+from castlereg.regularizers import Regularizer
 from castlereg.training.batches import Draws
 
 
@@ -42,16 +43,15 @@ class Member:
     train_rows, validation_rows : array of int
         Indices into the table; a row may occur more than once.
     seed : SeedSequence
-        Decides the starting weights and the batches.
-    reg_lambda, reg_beta : float
-        Factors of eq. 5 and 6.
+        Decides the starting weights, the batches and what the regularizers draw.
+    regularizers : tuple of Regularizer
+        The same for all members of a stack but for their strengths.
     """
 
     train_rows: NDArray[np.int64]
     validation_rows: NDArray[np.int64]
     seed: np.random.SeedSequence
-    reg_lambda: float = 1.0
-    reg_beta: float = 0.01
+    regularizers: tuple[Regularizer, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,8 @@ from jax.sharding import Mesh
 
 from castlereg.layout import Layout
 from castlereg.network import Packed, mask_inputs, pack, unpack
-from castlereg.objective import (
-    Batch,
-    Objective,
-    Strengths,
-    node_losses,
-    supervised_loss,
-    target_outputs,
-)
+from castlereg.objective import Batch, node_losses, regularized_loss, supervised_loss, target_outputs
+from castlereg.regularizers import Regularizer
 from castlereg.training.devices import EVERYWHERE, MEMBERS
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
@@ -35,13 +29,21 @@ RATE_AFTER_RESTART = 0.1
 adam = optax.scale_by_adam()
 
 
+class Weights(NamedTuple):
+    """All that is trained."""
+
+    network: Packed
+    heads: tuple[Any, ...]  # of each regularizer
+
+
 class MemberState(NamedTuple):
     """All that changes while a member trains."""
 
-    weights: Packed
+    weights: Weights
     moments: Any  # of Adam
+    regularizers: tuple[Any, ...]  # state of each
     rate: Array
-    best: Packed  # at the epoch of the lowest validation loss
+    best: Packed  # the network that predicts, at the epoch of the lowest validation loss
     best_loss: Array
     best_epoch: Array
     epoch: Array  # epochs done
@@ -54,12 +56,13 @@ class MemberInputs(NamedTuple):
 
     batches: Array  # (epochs, steps, batch), rows of the table
     sampled: Array | None  # (epochs, steps, nodes), sub-networks to train, None for all
+    drawn: tuple[Any, ...]  # (epochs, steps, ...), random numbers of each regularizer
     steps: Array  # steps in an epoch
     validation_rows: Array  # (validation,)
     shift: Array  # (channels,)
     scale: Array  # (channels,), what centred channels are multiplied by
     mean_weight: Array  # of the training rows
-    strengths: Strengths
+    regularizers: tuple[Regularizer, ...]  # with the member's strengths
 
 
 class Shared(NamedTuple):
@@ -75,18 +78,23 @@ class Shared(NamedTuple):
     warmup: Array  # epochs before the best epoch and patience count
 
 
-def log_columns(objective: Objective) -> tuple[str, ...]:
+def terms(regularizers: tuple[Regularizer, ...]) -> tuple[str, ...]:
+    """Name the terms of the loss."""
+    return ("supervised", *(name for regularizer in regularizers for name in regularizer.terms))
+
+
+def log_columns(regularizers: tuple[Regularizer, ...]) -> tuple[str, ...]:
     """Name the columns of the log."""
-    return ("objective", *objective.terms, "validation_loss", "learning_rate", "finite")
+    return ("objective", *terms(regularizers), "validation_loss", "learning_rate", "finite")
 
 
 @lru_cache(maxsize=64)
-def compiled(objective: Objective, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int) -> Any:
+def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int) -> Any:
     """Return the jitted program ``(states, inputs, shared) -> (states, log)`` for a stack.
 
     Parameters
     ----------
-    objective : Objective
+    layout : Layout
     hidden_layer_sizes : tuple of int
     mesh : Mesh
         Its devices share the members out.
@@ -101,7 +109,7 @@ def compiled(objective: Objective, hidden_layer_sizes: tuple[int, ...], mesh: Me
 
     def on_device(states: MemberState, inputs: MemberInputs, shared: Shared) -> tuple[MemberState, Array]:
         def one(member: tuple[MemberState, MemberInputs]) -> tuple[MemberState, Array]:
-            return _train_member(objective, hidden_layer_sizes, *member, shared)
+            return _train_member(layout, hidden_layer_sizes, *member, shared)
 
         return lax.map(one, (states, inputs), batch_size=lanes if lanes > 1 else None)
 
@@ -116,21 +124,26 @@ def compiled(objective: Objective, hidden_layer_sizes: tuple[int, ...], mesh: Me
 
 
 def _train_member(
-    objective: Objective,
+    layout: Layout,
     hidden_layer_sizes: tuple[int, ...],
     state: MemberState,
     inputs: MemberInputs,
     shared: Shared,
 ) -> tuple[MemberState, Array]:
     """Run epochs of one member until they are done or it stops."""
-    layout = objective.layout
-    log = jnp.full((inputs.batches.shape[0], len(log_columns(objective))), jnp.nan, jnp.float32)
+    log = jnp.full((inputs.batches.shape[0], len(log_columns(inputs.regularizers))), jnp.nan, jnp.float32)
     validation = _gather(inputs.validation_rows, inputs, shared, layout)
     validation = validation._replace(weight=validation.weight / jnp.sum(validation.weight))
     targets = jnp.asarray(layout.targets)
 
-    def validation_loss(weights: Packed) -> Array:
-        outputs = target_outputs(unpack(weights, hidden_layer_sizes, layout.output_width), validation.inputs, objective)
+    def predictor(weights: Weights, regularizer_states: tuple[Any, ...]) -> Packed:
+        network = unpack(weights.network, hidden_layer_sizes, layout.output_width)
+        for regularizer, *own in zip(inputs.regularizers, weights.heads, regularizer_states, strict=True):
+            network = regularizer.folded(network, *own)
+        return pack(network)
+
+    def validation_loss(network: Packed) -> Array:
+        outputs = target_outputs(unpack(network, hidden_layer_sizes, layout.output_width), validation.inputs, layout)
         return supervised_loss(node_losses(outputs, validation.truth[:, targets], layout, targets), validation)
 
     def unfinished(carry: tuple[Array, MemberState, Array]) -> Array:
@@ -138,43 +151,68 @@ def _train_member(
 
     def epoch(carry: tuple[Array, MemberState, Array]) -> tuple[Array, MemberState, Array]:
         i, before, log = carry
-        weights, moments, terms = _run_steps(objective, hidden_layer_sizes, i, before, inputs, shared)
-        loss = validation_loss(weights)
-        finite = jnp.isfinite(terms[0]) & jnp.isfinite(loss)
-        row = jnp.concatenate([terms, jnp.stack([loss, before.rate, finite.astype(jnp.float32)])])
-        return i + 1, _close_epoch(before, weights, moments, loss, finite, shared), log.at[i].set(row)
+        after, totals = _run_steps(layout, hidden_layer_sizes, i, before, inputs, shared)
+        network = predictor(after.weights, after.regularizers)
+        loss = validation_loss(network)
+        finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
+        row = jnp.concatenate([totals, jnp.stack([loss, before.rate, finite.astype(jnp.float32)])])
+        return i + 1, _close_epoch(before, after, network, loss, finite, shared), log.at[i].set(row)
 
     _, state, log = lax.while_loop(unfinished, epoch, (jnp.zeros((), jnp.int32), state, log))
     return state, log
 
 
+class Moving(NamedTuple):
+    """What a step changes."""
+
+    weights: Weights
+    moments: Any
+    regularizers: tuple[Any, ...]
+
+
 def _run_steps(
-    objective: Objective,
+    layout: Layout,
     hidden_layer_sizes: tuple[int, ...],
     epoch: Array,
     state: MemberState,
     inputs: MemberInputs,
     shared: Shared,
-) -> tuple[Packed, Any, Array]:
-    """Take one epoch's steps; return the weights, the moments and the mean of objective and terms."""
-    layout = objective.layout
+) -> tuple[Moving, Array]:
+    """Take one epoch's steps; return what they changed and the mean of objective and terms."""
     batches = _gather(inputs.batches[epoch], inputs, shared, layout)
-    value_and_gradient = jax.value_and_grad(objective, has_aux=True)
+    regularizers, names = inputs.regularizers, terms(inputs.regularizers)
 
-    def step(i: Array, carry: tuple[Packed, Any, Array]) -> tuple[Packed, Any, Array]:
-        weights, moments, totals = carry
+    def step(i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
+        (weights, moments, states), totals = carry
         batch = jax.tree.map(lambda a: a[i], batches)
+        drawn = jax.tree.map(lambda a: a[epoch, i], inputs.drawn)
         sampled = None if inputs.sampled is None else inputs.sampled[epoch, i]
-        parameters = unpack(weights, hidden_layer_sizes, layout.output_width)
-        (total, terms), gradient = value_and_gradient(parameters, batch, inputs.strengths, shared.node_weight, sampled)
-        # Weights of edges that may not be are zero from the start and stay so.
-        updates, moments = adam.update(pack(mask_inputs(gradient, shared.edge_mask)), moments)
-        weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
-        return weights, moments, totals + jnp.stack([total, *(terms[name] for name in objective.terms)])
 
-    totals = jnp.zeros(1 + len(objective.terms), jnp.float32)
-    weights, moments, totals = lax.fori_loop(0, inputs.steps, step, (state.weights, state.moments, totals))
-    return weights, moments, totals / inputs.steps
+        def loss(trained: tuple[Any, tuple[Any, ...]]) -> tuple[Array, Any]:
+            return regularized_loss(
+                trained[0],
+                batch,
+                regularizers,
+                layout,
+                node_weight=shared.node_weight,
+                sampled=sampled,
+                heads=trained[1],
+                states=states,
+                drawn=drawn,
+            )
+
+        network = unpack(weights.network, hidden_layer_sizes, layout.output_width)
+        (total, (by_name, states)), gradient = jax.value_and_grad(loss, has_aux=True)((network, weights.heads))
+        # Weights of edges that may not be are zero from the start and stay so.
+        packed = Weights(pack(mask_inputs(gradient[0], shared.edge_mask)), gradient[1])
+        updates, moments = adam.update(packed, moments)
+        weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
+        return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])
+
+    start = Moving(state.weights, state.moments, state.regularizers)
+    totals = jnp.zeros(1 + len(names), jnp.float32)
+    after, totals = lax.fori_loop(0, inputs.steps, step, (start, totals))
+    return after, totals / inputs.steps
 
 
 def _gather(rows: Array, inputs: MemberInputs, shared: Shared, layout: Layout) -> Batch:
@@ -190,9 +228,9 @@ def _gather(rows: Array, inputs: MemberInputs, shared: Shared, layout: Layout) -
 
 
 def _close_epoch(
-    before: MemberState, weights: Packed, moments: Any, validation_loss: Array, finite: Array, shared: Shared
+    before: MemberState, after: Moving, network: Packed, validation_loss: Array, finite: Array, shared: Shared
 ) -> MemberState:
-    """Keep the best weights, count patience; undo an epoch that is not finite and lower the rate."""
+    """Keep the best network, count patience; undo an epoch that is not finite and lower the rate."""
     choose = partial(jax.tree.map, lambda new, old: jnp.where(finite, new, old))
     epoch = before.epoch + 1
     better = finite & (epoch > shared.warmup) & (validation_loss < before.best_loss)
@@ -201,10 +239,11 @@ def _close_epoch(
     waited = epoch - jnp.maximum(best_epoch, shared.warmup)
     active = (epoch < shared.max_epochs) & (waited < shared.patience) & (restarts <= MAX_RESTARTS)
     return MemberState(
-        weights=choose(weights, before.weights),
-        moments=choose(moments, jax.tree.map(jnp.zeros_like, moments)),
+        weights=choose(after.weights, before.weights),
+        moments=choose(after.moments, jax.tree.map(jnp.zeros_like, after.moments)),
+        regularizers=choose(after.regularizers, before.regularizers),
         rate=before.rate * jnp.where(finite, 1.0, RATE_AFTER_RESTART),
-        best=jax.tree.map(lambda new, old: jnp.where(better, new, old), weights, before.best),
+        best=jax.tree.map(lambda new, old: jnp.where(better, new, old), network, before.best),
         best_loss=jnp.where(better, validation_loss, before.best_loss),
         best_epoch=best_epoch,
         epoch=epoch,

@@ -7,8 +7,9 @@ share the table and differ in their rows, seed and strengths. Each is standardiz
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
-from castlereg.network import InputInit, Packed, initialize, mask_inputs, pack
-from castlereg.objective import Objective, Strengths
+from castlereg.network import InputInit, initialize, mask_inputs, pack
+from castlereg.objective import trained_nodes
+from castlereg.regularizers import Regularizer
+from castlereg.regularizers.protocol import check_regularizers
 from castlereg.training import program
 from castlereg.training.batches import BatchPlan, rounded_up
 from castlereg.training.devices import lanes, members_mesh, replicated, sharded
@@ -29,15 +32,16 @@ from castlereg.training.trained import Log, TrainedStack, history_frame, report_
 _WORK_PER_CALL = 4e9
 _MOST_EPOCHS_PER_CALL = 16
 
+# Purposes of a member's random streams; 0 and 1 are the starting weights, 2 and 3 the batches.
+DRAWS, HEADS = 4, 5
+
 
 def train(
-    objective: Objective,
     table: Table,
     members: Sequence[Member],
     *,
     hidden_layer_sizes: tuple[int, ...],
     schedule: Schedule = Schedule(),
-    reconstruct: int | Literal["all"] = "all",
     input_init: InputInit = "small",
     released_init: bool = False,
     progress: bool = False,
@@ -46,14 +50,12 @@ def train(
 
     Parameters
     ----------
-    objective : Objective
     table : Table
     members : sequence of Member
+        With the same regularizers, of any strengths.
     hidden_layer_sizes : tuple of int
         Empty for the linear form.
     schedule : Schedule
-    reconstruct : int or "all"
-        Features that are reconstructed in each step.
     input_init, released_init
         See :func:`castlereg.network.initialize`.
     progress : bool
@@ -63,7 +65,7 @@ def train(
     -------
     TrainedStack
     """
-    stack = _Stack(objective, table, members, hidden_layer_sizes, schedule, reconstruct, input_init, released_init)
+    stack = _Stack(table, members, hidden_layer_sizes, schedule, input_init, released_init)
     interrupted = False
     bar = tqdm(
         total=len(members) * schedule.max_epochs, desc="training", unit="epoch", disable=not progress, leave=False
@@ -85,22 +87,22 @@ class _Stack:
 
     def __init__(
         self,
-        objective: Objective,
         table: Table,
         members: Sequence[Member],
         hidden_layer_sizes: tuple[int, ...],
         schedule: Schedule,
-        reconstruct: int | Literal["all"],
         input_init: InputInit,
         released_init: bool,
     ) -> None:
-        self.objective, self.table, self.schedule = objective, table, schedule
+        self.table, self.members, self.schedule = table, members, schedule
         self.hidden_layer_sizes = hidden_layer_sizes
+        self.regularizers = _stacked(members, hidden_layer_sizes)
+        self.nodes = trained_nodes(self.regularizers, table.layout)
         self.mesh = members_mesh(len(members))
         self.slots_per_device = _power_of_two(-(-len(members) // self.n_devices))
         self.slot = _deal(np.arange(len(members)), self.n_devices, self.slots_per_device)
         self.program = program.compiled(
-            objective, hidden_layer_sizes, self.mesh, lanes(self.mesh, self.slots_per_device)
+            table.layout, hidden_layer_sizes, self.mesh, lanes(self.mesh, self.slots_per_device)
         )
 
         layout = table.layout
@@ -108,10 +110,10 @@ class _Stack:
             BatchPlan(m.train_rows.astype(np.int32), schedule.batch_size, m.seed, schedule.draws) for m in members
         ]
         self.shift, self.scale, mean_weight = standardization(table, members)
-        self.edge_mask = layout.edge_mask(table.constant)[:, list(objective.nodes)]
+        self.edge_mask = layout.edge_mask(table.constant)[:, list(self.nodes)]
         self.empty_row = rounded_up(len(table.inputs) + 1) - 1
         self.shared = self._shared()
-        self.n_sampled = None if reconstruct == "all" else reconstruct + len(layout.targets)
+        self.n_sampled = self._n_sampled()
         self.steps = np.array([plan.steps for plan in self.plans], np.int32)
         self.steps_rounded = rounded_up(int(self.steps.max()))
         self.epochs_per_call = self._epochs_per_call(hidden_layer_sizes)
@@ -121,23 +123,48 @@ class _Stack:
             "shift": self.shift,
             "scale": self.scale,
             "mean_weight": mean_weight,
-            "strengths": Strengths(
-                np.array([m.reg_lambda for m in members], np.float32),  # type: ignore[arg-type]
-                np.array([m.reg_beta for m in members], np.float32),  # type: ignore[arg-type]
-            ),
+            "regularizers": self.regularizers,
         }
-        starts = []
-        for m in members:
-            start = initialize(
-                layout, hidden_layer_sizes, m.seed, nodes=objective.nodes, input_init=input_init, released=released_init
-            )
-            starts.append(pack(mask_inputs(start, self.edge_mask)))  # type: ignore[arg-type]
+        self.streams = [[_stream(m, DRAWS, one) for one in m.regularizers] for m in members]
+        self.drawn: Any = ()
+        starts = [self._start(member, input_init, released_init) for member in members]
         self.active = np.ones(len(members), bool)
         self.epoch = np.zeros(len(members), np.int64)
         self.best_loss = np.full(len(members), np.inf)
         self.logs: list[Log] = []
-        self.states = self._place(_initial_states(starts, schedule.learning_rate))
+        self.states = self._place(_initial_states(starts, self._regularizer_states(), schedule.learning_rate))
         self.next_batches = self._draw()
+
+    def _start(self, member: Member, input_init: InputInit, released_init: bool) -> program.Weights:
+        """Draw the starting weights of a member: of the network, and of the regularizers' heads."""
+        layout, sizes = self.table.layout, self.hidden_layer_sizes
+        network = initialize(
+            layout, sizes, member.seed, nodes=self.nodes, input_init=input_init, released=released_init
+        )
+        heads = tuple(
+            one.start_heads(layout, sizes, len(self.nodes), _stream(member, HEADS, one)) for one in member.regularizers
+        )
+        return program.Weights(pack(mask_inputs(network, self.edge_mask)), heads)  # type: ignore[arg-type]
+
+    def _regularizer_states(self) -> Any:
+        """Return the starting states of the regularizers of every member."""
+        states = tuple(
+            one.start_state(self.table.layout, self.hidden_layer_sizes, len(self.nodes)) for one in self.regularizers
+        )
+        return jax.tree.map(lambda a: np.repeat(a[None], len(self.members), axis=0), states)
+
+    def _n_sampled(self) -> int | None:
+        """Count the sub-networks that each step trains; None for all."""
+        wanted = [one.features_per_step for one in self.regularizers if one.features_per_step is not None]
+        if not wanted:
+            return None
+        layout = self.table.layout
+        if max(wanted) > layout.n_features:
+            raise ValueError(
+                f"reconstruct={max(wanted)} features a step, but X has {layout.n_features}: "
+                f"give at most {layout.n_features} or 'all'"
+            )
+        return max(wanted) + len(layout.targets)
 
     @property
     def n_devices(self) -> int:
@@ -166,7 +193,7 @@ class _Stack:
     def result(self, interrupted: bool) -> TrainedStack:
         """Collect the best weights; warn about what the user should know."""
         states = jax.tree.map(lambda a: np.asarray(a)[self.slot], self.states)
-        history = history_frame(self.logs, program.log_columns(self.objective))
+        history = history_frame(self.logs, program.log_columns(self.regularizers))
         if interrupted and not np.isfinite(states.best_loss).all():
             raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
         if interrupted:
@@ -221,14 +248,14 @@ class _Stack:
         """Power of two such that a call is a fraction of a second, by the size of the problem alone."""
         layout = self.table.layout
         width = hidden_layer_sizes[0] if hidden_layer_sizes else layout.output_width
-        trained = len(self.objective.nodes) if self.n_sampled is None else self.n_sampled
+        trained = len(self.nodes) if self.n_sampled is None else self.n_sampled
         per_row = trained * (4 * layout.n_channels * width + 6 * width * width)
         per_epoch = self.steps_rounded * self.schedule.batch_size * per_row * self.slots_per_device
         wanted = int(min(max(_WORK_PER_CALL / per_epoch, 1), _MOST_EPOCHS_PER_CALL))
         return 1 << (wanted.bit_length() - 1)
 
-    def _draw(self) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
-        """Draw the batches of the next call for the members that still train."""
+    def _draw(self) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
+        """Draw the batches and random numbers of the next call for the members that still train."""
         shape = (len(self.plans), self.epochs_per_call, self.steps_rounded)
         batches = np.full((*shape, self.schedule.batch_size), self.empty_row, np.int32)
         sampled = None
@@ -238,7 +265,27 @@ class _Stack:
             sampled[..., -len(layout.targets) :] = layout.targets
         for i in np.flatnonzero(self.active):
             self.plans[i].fill(batches[i], None if sampled is None else sampled[i], layout.n_features)
-        return batches, sampled
+            drawn = self._numbers(int(i))
+            if not jax.tree.leaves(self.drawn):
+                self.drawn = jax.tree.map(lambda a: np.zeros((len(self.plans), *a.shape), a.dtype), drawn)
+            jax.tree.map(lambda all_drawn, own, i=i: all_drawn.__setitem__(i, own), self.drawn, drawn)
+        return batches, sampled, self.drawn
+
+    def _numbers(self, i: int) -> Any:
+        """Draw a member's random numbers for one call, shape (epochs, steps, ...) with steps rounded up."""
+        steps = int(self.steps[i])
+        pairs = list(zip(self.members[i].regularizers, self.streams[i], strict=True))
+        epochs = [
+            tuple(one.draw(rng, steps, self.hidden_layer_sizes) for one, rng in pairs)
+            for _ in range(self.epochs_per_call)
+        ]
+
+        def padded(*by_epoch: NDArray[Any]) -> NDArray[Any]:
+            out = np.zeros((len(by_epoch), self.steps_rounded, *by_epoch[0].shape[1:]), by_epoch[0].dtype)
+            out[:, :steps] = by_epoch
+            return out
+
+        return jax.tree.map(padded, *epochs)
 
     def _place(self, by_member: Any) -> Any:
         """Move arrays with a leading member axis into their slots on the devices."""
@@ -275,15 +322,41 @@ def _power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def _initial_states(starts: Sequence[Packed], learning_rate: float) -> program.MemberState:
+def _stacked(members: Sequence[Member], hidden_layer_sizes: tuple[int, ...]) -> tuple[Regularizer, ...]:
+    """Make one set of regularizers whose strengths have a member axis."""
+    first = check_regularizers(members[0].regularizers, hidden_layer_sizes)
+    kinds: Any = jax.tree.structure(first)
+    for number, member in enumerate(members):
+        if jax.tree.structure(member.regularizers) != kinds:
+            raise ValueError(
+                f"members of one stack differ in strengths alone, but member 0 has regularizers {first} and member "
+                f"{number} has {member.regularizers}: train them in separate stacks"
+            )
+    stacked: tuple[Regularizer, ...] = jax.tree.map(
+        lambda *strengths: np.array(strengths, np.float32), *(member.regularizers for member in members)
+    )
+    return stacked
+
+
+def _stream(member: Member, purpose: int, regularizer: Regularizer) -> np.random.Generator:
+    """Return a member's own random stream for a regularizer, whatever others stand beside it."""
+    name = zlib.crc32(type(regularizer).__name__.encode())
+    seed = member.seed
+    return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, purpose, name)))
+
+
+def _initial_states(
+    starts: Sequence[program.Weights], regularizer_states: Any, learning_rate: float
+) -> program.MemberState:
     n = len(starts)
     weights = jax.tree.map(lambda *arrays: np.stack(arrays), *starts)
     moments = jax.tree.map(lambda a: np.zeros((n, *a.shape), a.dtype), jax.eval_shape(program.adam.init, starts[0]))
     fields: dict[str, Any] = {
         "weights": weights,
         "moments": moments,
+        "regularizers": regularizer_states,
         "rate": np.full(n, learning_rate, np.float32),
-        "best": weights,
+        "best": weights.network,
         "best_loss": np.full(n, np.inf, np.float32),
         "best_epoch": np.zeros(n, np.int32),
         "epoch": np.zeros(n, np.int32),

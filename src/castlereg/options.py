@@ -41,6 +41,12 @@ def check_fraction(name: str, value: Any) -> None:
         raise ValueError(f"{name}={value!r} must be a fraction between 0 and 1, such as 0.1")
 
 
+def check_share(name: str, value: Any) -> None:
+    """Refuse what is not at least 0 and below 1."""
+    if not _is_number(value) or not 0 <= value < 1:
+        raise ValueError(f"{name}={value!r} must be at least 0 and below 1, such as 0.2")
+
+
 def check_sizes(name: str, value: Any) -> None:
     """Refuse what is neither "auto" nor a sequence of layer widths."""
     if isinstance(value, str):

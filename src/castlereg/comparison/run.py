@@ -1,0 +1,291 @@
+"""Compare methods on a table: same rows, same folds, same starting weights, each method's grid in one run."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from tqdm.auto import tqdm
+
+from castlereg.comparison.methods import Candidates, checked_methods
+from castlereg.comparison.result import Comparison
+from castlereg.estimators.base import NetworkEstimator, Rows
+from castlereg.estimators.classifier import NetworkClassifier
+from castlereg.estimators.fitted_network import FittedNetwork
+from castlereg.estimators.regressor import NetworkRegressor
+from castlereg.options import check_choice, check_fraction, check_integer
+from castlereg.regularizers.protocol import check_regularizers
+from castlereg.selection import Fold, FoldGrid, train_folds
+from castlereg.tables.encoding import Scaling
+from castlereg.training import Table
+
+Task = Literal["auto", "regression", "classification"]
+
+
+def compare(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    methods: Any = "paper",
+    cv: Any = 10,
+    n_splits: int = 1,
+    test_size: float = 0.2,
+    task: Task = "auto",
+    input_init: str | Mapping[str, str] = "small",
+    random_state: int | np.random.RandomState | np.random.Generator | None = None,
+    progress: bool | None = None,
+    **network: Any,
+) -> Comparison:
+    """Train every method on the same folds and score it on the same held-out rows, as the paper does.
+
+    A random part of the rows is held out. The rest is cut into folds; each fold's network stops by the rows that the
+    fold leaves out and keeps its best epoch. Of each method the regularizer strength with the lowest mean validation
+    loss is taken, and its fold networks are scored on the held-out rows. Networks of one fold start from the same
+    weights and see the same batches, whatever the method.
+
+    Parameters
+    ----------
+    X : array-like of shape (rows, features)
+    y : array-like of shape (rows,)
+    methods : "paper", sequence of str, or mapping
+        The paper's ten (:data:`castlereg.comparison.PAPER_METHODS`); some of them by name; or your own, such as
+        ``{"both": [Dropout(0.2), L2(0.01)], "L2": [[L2(0.1)], [L2(0.01)]]}``: regularizers, or candidates to choose
+        among.
+    cv : int or splitter
+        Folds; a scikit-learn splitter is used as it is.
+    n_splits : int
+        Random choices of the held-out rows, each with folds of its own. One split moves the error more
+        than most methods do: five tell more than one.
+    test_size : float
+        Share of rows held out.
+    task : {"auto", "regression", "classification"}
+        By default classes are a target that is not numeric or has two values.
+    input_init : {"small", "glorot"} or mapping of method to these
+        Scale of the input layers' start; methods that a mapping does not name start small.
+    random_state : int, RandomState, Generator or None
+        Decides splits, folds, starting weights and batches.
+    progress : bool, optional
+        Show a progress bar; by default in a terminal or notebook.
+    **network
+        Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``learning_rate``, ``batch_size``,
+        ``max_epochs``, ``patience``.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from castlereg import compare
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> result = compare(X, y, methods=["Baseline", "L2", "CASTLE"], cv=3, max_epochs=20, random_state=0)
+    >>> sorted(result.to_frame().index)
+    ['Baseline', 'CASTLE', 'L2']
+    >>> result.ranks().shape  # one row per fold
+    (3, 3)
+    """
+    chosen = checked_methods(methods)
+    starts = _checked_starts(input_init, chosen)
+    check_choice("task", task, ["auto", "regression", "classification"])
+    check_integer("n_splits", n_splits)
+    check_fraction("test_size", test_size)
+    problem = _Problem.prepare(X, y, _resolved(task, y), random_state, network)
+    for name, candidates in chosen.items():
+        for candidate in candidates:
+            _check_candidate(name, candidate, problem.sizes)
+    splits = list(problem.splits(cv, n_splits, test_size))
+    show = progress if progress is not None else sys.stderr.isatty() or "ipykernel" in sys.modules
+
+    scores, by_split, seconds = [], [], {}
+    with tqdm(chosen.items(), desc="comparing", unit="method", disable=not show) as bar:
+        for name, candidates in bar:
+            bar.set_postfix_str(name)
+            begun = time.perf_counter()
+            for row, averaged in problem.run(name, candidates, splits, starts[name], show):
+                scores.append(row)
+                by_split.append(averaged)
+            seconds[name] = time.perf_counter() - begun
+    folds = len(splits[0].folds)
+    held_out = len(splits[0].test_rows)
+    return Comparison(
+        pd.concat(scores, ignore_index=True),
+        pd.DataFrame(by_split),
+        pd.Series(seconds, name="seconds"),
+        "AUROC" if problem.is_classification else "MSE",
+        f"{len(chosen)} methods on {len(problem.columns)} rows x {problem.columns.shape[1]} features, "
+        f"{'classification' if problem.is_classification else 'regression'} of {problem.names[-1]!r}: "
+        f"{folds} folds, {held_out} rows held out, {n_splits} random split{'s' if n_splits > 1 else ''}.",
+    )
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows held out, and the folds of the others."""
+
+    test_rows: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    folds: list[Fold]
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """A checked and encoded table, and what scoring needs."""
+
+    model: NetworkEstimator
+    columns: NDArray[np.float64]
+    target: NDArray[Any]
+    names: list[str]
+    table: Table
+    scaling: Scaling
+    seed: np.random.SeedSequence
+
+    @classmethod
+    def prepare(cls, X: ArrayLike, y: ArrayLike, task: str, random_state: Any, network: dict[str, Any]) -> _Problem:
+        allowed = ("hidden_layer_sizes", "learning_rate", "batch_size", "max_epochs", "patience")
+        for option in network:
+            check_choice("option", option, allowed)
+        make = NetworkClassifier if task == "classification" else NetworkRegressor
+        model: NetworkEstimator = make(random_state=random_state, **network)
+        model._check_options()
+        columns, target, names = model._checked(X, y)
+        table, scaling = model._encoded([Rows(columns, model._encode_target(target), None)], names)
+        return cls(model, columns, target, names, table, scaling, model._seed())
+
+    @property
+    def is_classification(self) -> bool:
+        return isinstance(self.model, NetworkClassifier)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return self.model._sizes(self.columns.shape[1])
+
+    def splits(self, cv: Any, n_splits: int, test_size: float) -> Iterator[Split]:
+        """Hold rows out and cut the others into folds, classes in proportion."""
+        if self.is_classification:
+            self._check_classes(cv)
+        for number in range(n_splits):
+            rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=(1, number)))
+            rest, test_rows = train_test_split(
+                np.arange(len(self.target)),
+                test_size=test_size,
+                random_state=int(rng.integers(2**31)),
+                stratify=self.target if self.is_classification else None,
+            )
+            splitter = cv
+            if not hasattr(cv, "split"):
+                check_integer("cv", cv, least=2)
+                make = StratifiedKFold if self.is_classification else KFold
+                splitter = make(int(cv), shuffle=True, random_state=int(rng.integers(2**31)))
+            folds = [(rest[a], rest[b]) for a, b in splitter.split(self.columns[rest], self.target[rest])]
+            yield Split(test_rows, rest, folds)
+
+    def run(
+        self, method: str, candidates: Candidates, splits: list[Split], input_init: str, progress: bool
+    ) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
+        """Train a method on all folds of all splits at once; yield the scores of each split."""
+        grid = train_folds(
+            self.table,
+            [fold for split in splits for fold in split.folds],
+            candidates=candidates,
+            seed=self.seed.entropy,  # type: ignore[arg-type]
+            hidden_layer_sizes=self.sizes,
+            schedule=self.model._schedule(),
+            input_init=input_init,
+            progress=progress,
+        )
+        first = 0
+        for number, split in enumerate(splits):
+            of_split = np.arange(first, first + len(split.folds))
+            first += len(split.folds)
+            yield self._scored(method, number, split, grid, of_split, candidates)
+
+    def _scored(
+        self,
+        method: str,
+        number: int,
+        split: Split,
+        grid: FoldGrid,
+        of_split: NDArray[np.int64],
+        candidates: Candidates,
+    ) -> tuple[pd.DataFrame, dict[str, Any]]:
+        losses = grid.losses[:, of_split]
+        best = int(losses.mean(axis=1).argmin())
+        networks = grid.stack.take(best * grid.losses.shape[1] + of_split)
+        fitted = FittedNetwork.from_stack(networks, self.table.layout, self.scaling)
+        predicted = self.model._decoded(fitted.target_outputs(self.columns[split.test_rows]))
+        scores = pd.DataFrame(
+            {
+                "method": method,
+                "split": number,
+                "fold": np.arange(len(of_split)),
+                "score": [self._score(one, split) for one in predicted],
+                "validation_loss": losses[best],
+            }
+        )
+        chosen = _what_differs(candidates, best)
+        averaged = self._score(predicted.mean(axis=0), split)
+        return scores, {"method": method, "split": number, "score": averaged, "chosen": chosen}
+
+    def _score(self, predicted: NDArray[np.float64], split: Split) -> float:
+        truth = self.target[split.test_rows]
+        if not self.is_classification:
+            return float(np.mean((predicted - truth) ** 2) / np.var(self.target[split.rest]))
+        if predicted.shape[1] == 2:
+            return float(roc_auc_score(truth, predicted[:, 1]))
+        return float(roc_auc_score(truth, predicted, multi_class="ovr", labels=self.model.classes_))
+
+    def _check_classes(self, cv: Any) -> None:
+        classes, counts = np.unique(self.target, return_counts=True)
+        least = counts.argmin()
+        needed = 2 + (cv if isinstance(cv, int) else 1)
+        if counts[least] < needed:
+            raise ValueError(
+                f"class {classes[least]!r} has {counts[least]} rows, too few to have some in every fold and among the "
+                f"held-out rows: at least {needed} are needed with cv={cv!r}; lower cv or merge classes"
+            )
+
+
+def _what_differs(candidates: Candidates, best: int) -> str:
+    """Write the strengths that were chosen, and none that were not up for choice."""
+    by_candidate = [
+        {str(path[-1].name): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(candidate)}
+        for candidate in candidates
+    ]
+    chosen = by_candidate[best]
+    differing = [name for name in chosen if len({one[name] for one in by_candidate}) > 1]
+    return ", ".join(f"{name}={chosen[name]:g}" for name in differing)
+
+
+def _resolved(task: Task, y: ArrayLike) -> str:
+    if task != "auto":
+        return task
+    values = pd.Series(np.asarray(y).ravel())
+    is_classes = not pd.api.types.is_numeric_dtype(values) or values.dtype == bool or values.nunique() == 2
+    return "classification" if is_classes else "regression"
+
+
+def _check_candidate(name: str, candidate: Any, sizes: tuple[int, ...]) -> None:
+    try:
+        check_regularizers(candidate, sizes)
+    except ValueError as error:
+        raise ValueError(f"method {name!r}: {error}") from error
+
+
+def _checked_starts(input_init: str | Mapping[str, str], methods: Mapping[str, Any]) -> dict[str, str]:
+    if isinstance(input_init, str):
+        input_init = dict.fromkeys(methods, input_init)
+    for name, start in input_init.items():
+        if name not in methods:
+            check_choice("method in input_init", name, methods)
+        check_choice("input_init", start, ["small", "glorot"])
+    return {name: input_init.get(name, "small") for name in methods}

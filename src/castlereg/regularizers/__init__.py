@@ -1,0 +1,16 @@
+"""Regularizers: one strategy per file, and the protocol they share.
+
+None at all is the paper's Baseline: early stopping alone.
+"""
+
+from castlereg.regularizers.autoencoder import Autoencoder
+from castlereg.regularizers.batch_norm import BatchNorm
+from castlereg.regularizers.castle import Castle
+from castlereg.regularizers.dropout import Dropout
+from castlereg.regularizers.input_noise import InputNoise
+from castlereg.regularizers.l1 import L1
+from castlereg.regularizers.l2 import L2
+from castlereg.regularizers.mixup import MixUp
+from castlereg.regularizers.protocol import Regularizer
+
+__all__ = ["L1", "L2", "Autoencoder", "BatchNorm", "Castle", "Dropout", "InputNoise", "MixUp", "Regularizer"]

@@ -1,0 +1,76 @@
+"""Supervised autoencoder: the last hidden layer must also tell the features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from castlereg.layout import Layout
+from castlereg.network import glorot
+from castlereg.objective import Pass, node_losses
+from castlereg.options import check_number
+from castlereg.regularizers.protocol import Regularizer
+
+
+@dataclass(frozen=True)
+class Autoencoder(Regularizer):
+    """Add the loss of reconstructing all features from the last hidden layer of the target's sub-network (SAE).
+
+    The head that reconstructs is one dense layer, trained along and dropped afterwards. The loss is the mean over
+    the features of squared error, logistic or softmax loss, as their kind asks. Unlike CASTLE every feature is
+    reconstructed from all of them, itself included.
+
+    Parameters
+    ----------
+    strength : float
+        Factor of the loss; 1 weighs an average feature as much as the target.
+
+    Examples
+    --------
+    >>> from castlereg import NetworkRegressor
+    >>> from castlereg.regularizers import Autoencoder
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = NetworkRegressor([Autoencoder()], max_epochs=20, random_state=0).fit(X, y)
+    >>> bool(model.history_["autoencoder"].iloc[-1] < model.history_["autoencoder"].iloc[0])
+    True
+    """
+
+    strength: float = 1.0
+
+    needs_hidden_layers: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_number("Autoencoder's strength", self.strength, least=0)
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Name of the term."""
+        return ("autoencoder",)
+
+    def start_heads(
+        self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int, rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """Draw the weights of one head per target."""
+        outputs = layout.n_features * layout.output_width
+        weights = np.stack([glorot(rng, hidden_layer_sizes[-1], outputs) for _ in layout.targets])
+        return {"weights": weights, "bias": np.zeros((len(layout.targets), outputs), np.float32)}
+
+    def penalty(self, seen: Pass, heads: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+        """Return the weighted loss and the loss."""
+        layout = seen.layout
+        assert seen.units is not None  # needs_hidden_layers
+        features = jnp.arange(layout.n_features)
+        units = seen.units[:, -len(layout.targets) :].swapaxes(0, 1)  # (targets, rows, width)
+        outputs = (units @ heads["weights"] + heads["bias"][:, None]).reshape(
+            len(layout.targets), -1, layout.n_features, layout.output_width
+        )
+        weight = seen.node_weight[features]
+        truth = seen.batch.truth[:, features]
+        losses = jnp.stack([node_losses(of_target, truth, layout, features) for of_target in outputs]).mean(axis=0)
+        loss = jnp.sum(seen.batch.weight[:, None] * losses * weight) / jnp.maximum(jnp.sum(weight), 1.0)
+        return self.strength * loss, {"autoencoder": loss}

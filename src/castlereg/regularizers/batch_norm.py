@@ -1,0 +1,174 @@
+"""Batch normalization: every hidden layer gives centred, scaled units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from castlereg.layout import Layout
+from castlereg.network import Dense, Parameters
+from castlereg.options import check_share
+from castlereg.regularizers.protocol import Regularizer
+
+# Keeps units that hardly vary in most batches from being blown up by a rare row. With 1e-5 single networks went astray
+# (small start: diabetes 0.59 instead of 0.57, Facebook 0.36 instead of 0.30 over five splits).
+_EPSILON = 1e-3
+
+
+class Moments(NamedTuple):
+    """Mean and variance of the units of a layer."""
+
+    mean: Array
+    variance: Array
+
+
+class Running(NamedTuple):
+    """What is remembered between steps."""
+
+    moments: tuple[Moments, ...]  # of each hidden layer
+    seen: tuple[Array, ...]  # batches that went in, for each layer
+
+
+class Affine(NamedTuple):
+    """The trained scale and shift of a layer's normalized units."""
+
+    gamma: Array
+    beta: Array
+
+
+@dataclass(frozen=True)
+class BatchNorm(Regularizer):
+    """Normalize what every dense layer gives by the mean and variance of the batch, before the ReLU.
+
+    The input layers, which each sub-network has for itself, are normalized over the rows; the shared layers over rows
+    and sub-networks. Predictions use running statistics, which are taken into the weights after each epoch: the network
+    that predicts has ordinary dense layers, and a row's prediction never depends on other rows. A batch of
+    a single row is normalized by the running statistics.
+
+    Beside CASTLE it takes the sting out of the sparsity, since the scale of the input layers no longer matters.
+
+    Parameters
+    ----------
+    momentum : float
+        Share of the running statistics that each batch leaves in place.
+
+    Examples
+    --------
+    >>> from castlereg import NetworkRegressor
+    >>> from castlereg.regularizers import BatchNorm
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = NetworkRegressor([BatchNorm()], max_epochs=20, random_state=0).fit(X, y)
+    >>> bool((model.predict(X[:1]) == model.predict(X)[:1]).all())
+    True
+    """
+
+    momentum: float = 0.9
+
+    needs_hidden_layers: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_share("BatchNorm's momentum", self.momentum)
+
+    def start_heads(
+        self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int, rng: np.random.Generator
+    ) -> tuple[Any, ...]:
+        """Start with scale 1 and shift 0."""
+        shapes = _shapes(hidden_layer_sizes, n_trained)
+        return tuple(Affine(_full(1, shape), _full(0, shape)) for shape in shapes)
+
+    def start_state(self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int) -> Running:
+        """Start with mean 0 and variance 1, which the first batch replaces."""
+        shapes = _shapes(hidden_layer_sizes, n_trained)
+        counts = tuple(_full(0, shape[:-1]) for shape in shapes)
+        return Running(tuple(Moments(_full(0, shape), _full(1, shape)) for shape in shapes), counts)
+
+    def on_parameters(self, parameters: Parameters, drawn: tuple[()]) -> Parameters:
+        """Hold the biases still: a normalized layer forgets its bias, and Adam would make steps of rounding errors."""
+        still = jax.lax.stop_gradient
+        return parameters._replace(
+            input_bias=still(parameters.input_bias),
+            hidden=tuple(layer._replace(bias=still(layer.bias)) for layer in parameters.hidden),
+        )
+
+    def on_dense(
+        self,
+        z: Array,
+        layer: int,
+        weight: Array,
+        sampled: Array | None,
+        heads: tuple[Affine, ...],
+        state: Running,
+    ) -> tuple[Array, Running]:
+        """Normalize; move the running statistics."""
+        own = sampled if layer == 0 else None  # only the input layers have statistics for each node
+        gamma, beta = (_rows(array, own) for array in heads[layer])
+        running = Moments(*(_rows(array, own) for array in state.moments[layer]))
+        count = _rows(state.seen[layer], own)
+
+        several = jnp.sum(weight > 0) > 1
+        here = _moments(z, weight, over_nodes=layer > 0)
+        here = Moments(*(jnp.where(several, new, old) for new, old in zip(here, running, strict=True)))
+        normalized = (z - here.mean) / jnp.sqrt(here.variance + _EPSILON)
+
+        # The plain mean of the first batches, until it would forget more slowly than the running one.
+        keep = jnp.minimum(self.momentum, count / (count + 1))[..., None]
+        moved = Moments(*(keep * old + (1 - keep) * new for new, old in zip(here, running, strict=True)))
+        moments = Moments(*(_put(a, own, b) for a, b in zip(state.moments[layer], moved, strict=True)))
+        seen = _put(state.seen[layer], own, count + several)
+        return gamma * normalized + beta, Running(
+            _replaced(state.moments, layer, moments), _replaced(state.seen, layer, seen)
+        )
+
+    def folded(self, parameters: Parameters, heads: tuple[Affine, ...], state: Running) -> Parameters:
+        """Take the running statistics, the scales and the shifts into the dense layers."""
+        factors, shifts = [], []
+        for (gamma, beta), (mean, variance) in zip(heads, state.moments, strict=True):
+            factor = gamma / jnp.sqrt(variance + _EPSILON)
+            factors.append(factor)
+            shifts.append(beta - mean * factor)
+        hidden = tuple(
+            Dense(layer.weights * factor, layer.bias * factor + shift)
+            for layer, factor, shift in zip(parameters.hidden, factors[1:], shifts[1:], strict=True)
+        )
+        return parameters._replace(
+            input_weights=parameters.input_weights * factors[0],
+            input_bias=parameters.input_bias * factors[0] + shifts[0],
+            hidden=hidden,
+        )
+
+
+def _moments(z: Array, weight: Array, over_nodes: bool) -> Moments:
+    """Weighted mean and variance over the rows, and over the sub-networks where they share the layer."""
+    share = (weight / jnp.sum(weight))[:, None, None]
+    axes = (0, 1) if over_nodes else (0,)
+    if over_nodes:
+        share = share / z.shape[1]
+    mean = jnp.sum(share * z, axis=axes)
+    return Moments(mean, jnp.sum(share * (z - mean) ** 2, axis=axes))
+
+
+def _shapes(hidden_layer_sizes: tuple[int, ...], n_trained: int) -> list[tuple[int, ...]]:
+    first, *later = hidden_layer_sizes
+    return [(n_trained, first), *((width,) for width in later)]
+
+
+def _full(value: float, shape: tuple[int, ...]) -> Any:
+    return np.full(shape, value, np.float32)
+
+
+def _rows(array: Array, nodes: Array | None) -> Array:
+    return array if nodes is None else array[nodes]
+
+
+def _put(array: Array, nodes: Array | None, values: Array) -> Array:
+    return values if nodes is None else jnp.asarray(array).at[nodes].set(values)
+
+
+def _replaced(items: tuple[Any, ...], place: int, item: Any) -> tuple[Any, ...]:
+    return (*items[:place], item, *items[place + 1 :])

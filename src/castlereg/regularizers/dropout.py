@@ -1,0 +1,53 @@
+"""Dropout: hidden units are left out at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from castlereg.options import check_share
+from castlereg.regularizers.protocol import Regularizer, key, random_words
+
+
+@dataclass(frozen=True)
+class Dropout(Regularizer):
+    """Set each hidden unit to zero with probability ``rate`` in each step, and scale the others up to make up for it.
+
+    It acts after the ReLU of every hidden layer, on each row and sub-network by itself. Predictions use all units.
+
+    Parameters
+    ----------
+    rate : float
+        From 0 to below 1; the paper has 0.2 and 0.5.
+
+    Examples
+    --------
+    >>> from castlereg import NetworkClassifier
+    >>> from castlereg.regularizers import Dropout
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> NetworkClassifier([Dropout(0.2)], max_epochs=20, random_state=0).fit(X, y).predict_proba(X).shape
+    (150, 3)
+    """
+
+    rate: float = 0.2
+
+    needs_hidden_layers: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_share("Dropout's rate", self.rate)
+
+    def draw(self, rng: np.random.Generator, steps: int, hidden_layer_sizes: tuple[int, ...]) -> NDArray[np.uint32]:
+        """Draw a key for every step and hidden layer."""
+        return random_words(rng, steps, len(hidden_layer_sizes))
+
+    def on_hidden(self, z: Array, layer: int, drawn: Array) -> Array:
+        """Drop units."""
+        keep = 1 - self.rate
+        return jnp.where(jax.random.bernoulli(key(drawn[layer]), keep, z.shape), z / keep, 0.0)

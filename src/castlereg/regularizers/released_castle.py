@@ -1,0 +1,46 @@
+"""CASTLE as the authors' released code has it, which departs from the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import jax.numpy as jnp
+from jax import Array
+
+from castlereg.acyclicity import ACYCLICITY
+from castlereg.network import squared_adjacency
+from castlereg.objective import Pass, Sparsity
+from castlereg.regularizers.castle import Castle
+
+
+@dataclass(frozen=True)
+class ReleasedCastle(Castle):
+    """The objective of the authors' released code.
+
+    The reconstruction is summed over the rows of a batch where the supervised loss is a mean, lambda multiplies
+    the supervised loss, the acyclicity term is ``h + h**2 / 2`` with a series that stops at the ninth power, and the
+    sparsity term is a group norm.
+
+    Parameters
+    ----------
+    reg_beta : float
+        Factor of the sparsity term; 5 in the released code.
+    reg_lambda : float
+        Factor of the supervised loss.
+    reconstruction, acyclicity, sparsity, capacity, reconstruct
+        As in :class:`Castle`.
+    """
+
+    acyclicity: str | None = "series"
+    sparsity: Sparsity | None = "group"
+
+    def _total(self, terms: dict[str, Array], seen: Pass) -> Array:
+        rows = jnp.sum(seen.batch.weight > 0)
+        size = terms["sparsity"] + terms["capacity"]
+        # The supervised loss is there already, once.
+        supervised = (self.reg_lambda - 1) * seen.supervised
+        return supervised + rows * terms["reconstruction"] + terms["acyclicity"] + self.reg_beta * size
+
+    def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
+        h = ACYCLICITY[acyclicity](squared_adjacency(seen.parameters.input_weights, seen.layout))
+        return h + 0.5 * h**2

@@ -1,0 +1,202 @@
+"""Comparisons: the protocol, the choice, and what the user sees."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.stats
+from sklearn.datasets import load_diabetes, load_iris
+
+from castlereg import Comparison, NetworkRegressor, compare
+from castlereg.comparison import run
+from castlereg.comparison.methods import PAPER_METHODS, checked_methods
+from castlereg.comparison.significance import significance
+from castlereg.estimators import base
+from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
+
+mpl.use("agg")
+QUICK: dict[str, Any] = {"cv": 3, "max_epochs": 8, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def diabetes() -> Any:
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:150], y.iloc[:150]
+
+
+@pytest.fixture(scope="module")
+def result(diabetes: Any) -> Comparison:
+    return compare(*diabetes, methods=["Baseline", "L2", "CASTLE"], n_splits=2, **QUICK)
+
+
+def test_the_papers_methods_and_grids() -> None:
+    assert list(PAPER_METHODS) == [
+        *("Baseline", "L1", "L2", "Dropout 0.2", "Dropout 0.5", "SAE", "Batch Norm", "Input Noise", "MixUp", "CASTLE")
+    ]
+    assert PAPER_METHODS["Baseline"] == ((),)
+    assert PAPER_METHODS["L1"] == ((L1(0.1),), (L1(0.01),), (L1(0.001),))
+    assert PAPER_METHODS["L2"] == ((L2(0.1),), (L2(0.01),), (L2(0.001),))
+    assert PAPER_METHODS["Dropout 0.2"] == ((Dropout(0.2),),)
+    assert PAPER_METHODS["Dropout 0.5"] == ((Dropout(0.5),),)
+    assert PAPER_METHODS["SAE"] == ((Autoencoder(),),)
+    assert PAPER_METHODS["Batch Norm"] == ((BatchNorm(),),)
+    assert PAPER_METHODS["Input Noise"] == ((InputNoise(0.1),), (InputNoise(0.01),))
+    assert PAPER_METHODS["MixUp"] == ((MixUp(),),)
+    assert PAPER_METHODS["CASTLE"] == ((Castle(0.001),), (Castle(0.01),), (Castle(0.1),), (Castle(1.0),))
+
+
+def test_tables(result: Comparison) -> None:
+    frame = result.to_frame()
+    assert len(result.scores) == 3 * 2 * 3  # methods, splits, folds
+    by_hand = result.scores.groupby("method")["score"]
+    np.testing.assert_allclose(frame["MSE"], by_hand.mean()[frame.index])
+    np.testing.assert_allclose(frame["sd"], by_hand.std()[frame.index])
+    assert frame["rank"].is_monotonic_increasing
+    assert frame["rank"].mean() == 2.0
+    assert (frame["seconds"] > 0).all()
+    assert re.fullmatch(r"reg_beta=[\d.]+ \((1|2) of 2\)", frame.loc["CASTLE", "chosen"])
+    assert frame.loc["Baseline", "chosen"] == ""
+    lines = result.to_markdown().splitlines()
+    assert len(lines) == 5 and len({line.count(" | ") for line in lines}) == 1
+    assert "150 rows x 10 features, regression of 'target': 3 folds, 30 rows held out, 2 random splits" in str(result)
+    assert "takes folds for independent draws" in repr(result)
+    assert "<table" in result._repr_html_()
+
+
+def test_ranks_are_those_of_the_scores(result: Comparison) -> None:
+    table = result.scores.pivot(index=["split", "fold"], columns="method", values="score")
+    expected = scipy.stats.rankdata(table[["Baseline", "L2", "CASTLE"]].to_numpy(), axis=1)
+    np.testing.assert_array_equal(result.ranks().to_numpy(), expected)
+    assert result.ranks("split").shape == (2, 3)
+
+
+def test_plot_shows_every_network(result: Comparison, tmp_path: Any) -> None:
+    figure = result.plot()
+    left, right = figure.axes
+    assert [label.get_text() for label in left.get_yticklabels()] == list(result.to_frame().index)
+    assert sum(len(line.get_xdata()) for line in left.lines[:3]) == 18
+    assert "1 is best" in right.get_xlabel()
+    figure.savefig(tmp_path / "comparison.png")
+    mpl.pyplot.close(figure)
+
+
+def test_the_same_seed_gives_the_same_scores_and_methods_do_not_disturb_each_other(
+    diabetes: Any, result: Comparison
+) -> None:
+    alone = compare(*diabetes, methods=["L2"], n_splits=2, **QUICK)
+    together = result.scores[result.scores["method"] == "L2"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(alone.scores, together)
+
+
+def test_equals_the_estimator_fitted_fold_by_fold(diabetes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole protocol by hand: hold out, folds, validation loss, choice, score in units of the variance."""
+    X, y = (part.to_numpy() for part in diabetes)
+    candidates = [[L2(0.1)], [L2(0.001)]]
+    result = compare(X, y, methods={"L2": candidates}, **QUICK)
+    (split,) = run._Problem.prepare(X, y, "regression", 0, {}).splits(3, 1, 0.2)
+    assert len(split.test_rows) == 30
+    assert set(split.test_rows).isdisjoint(split.rest)
+    # The estimator puts rows into an order of their own first; not here, so that the batches are the same.
+    monkeypatch.setattr(base, "in_own_order", lambda *rows: rows)
+    losses, errors = np.empty((2, 3)), np.empty((2, 3))
+    for c, candidate in enumerate(candidates):
+        for f, (train_rows, validation_rows) in enumerate(split.folds):
+            assert set(train_rows) | set(validation_rows) == set(split.rest)
+            model = NetworkRegressor(candidate, max_epochs=8, n_members=3, random_state=0)  # member f has fold f's seed
+            model.fit(X[train_rows], y[train_rows], X_val=X[validation_rows], y_val=y[validation_rows])
+            losses[c, f] = model.history_.groupby("member")["validation_loss"].min()[f]
+            predicted = model._decoded(model._outputs(X[split.test_rows]))[f]
+            errors[c, f] = np.mean((predicted - y[split.test_rows]) ** 2) / np.var(y[split.rest])
+    best = losses.mean(axis=1).argmin()
+    np.testing.assert_allclose(result.scores["validation_loss"], losses[best], rtol=1e-4)
+    np.testing.assert_allclose(result.scores["score"], errors[best], rtol=1e-4)
+
+
+def test_methods_start_from_the_same_weights_and_see_the_same_batches(diabetes: Any) -> None:
+    """L2 of no strength and a Castle of no strength are the plain network, to the last digits."""
+    methods = {"plain": [], "L2": [L2(0.0)], "Castle": [Castle(0.0, 0.0)]}
+    scores = compare(*diabetes, methods=methods, **QUICK).scores.pivot(index="fold", columns="method", values="score")
+    np.testing.assert_allclose(scores["L2"], scores["plain"], rtol=1e-5)
+    np.testing.assert_allclose(scores["Castle"], scores["plain"], rtol=1e-4)
+
+
+def test_classes(rng: np.random.Generator) -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = y.map({0: "setosa", 1: "versicolor", 2: "virginica"})
+    result = compare(X, names, methods=["Baseline", "MixUp"], cv=3, max_epochs=30, random_state=0)
+    assert result.metric == "AUROC"
+    assert result.higher_is_better
+    assert result.to_frame()["AUROC"].between(0.5, 1).all()
+    assert "Sign test over 3 folds" in str(result)
+    two = compare(X[:100], y[:100] == 1, methods=["Baseline"], cv=3, max_epochs=30, random_state=0)
+    assert two.to_frame()["AUROC of the mean"].iloc[0] == pytest.approx(1.0)
+
+
+def test_the_start_can_be_chosen_for_each_method(diabetes: Any) -> None:
+    small, mixed = (
+        compare(*diabetes, methods=["Baseline", "L2"], input_init=start, **QUICK).scores
+        for start in ("small", {"L2": "glorot"})
+    )
+    same = small["score"] == mixed["score"]
+    assert same[small["method"] == "Baseline"].all()
+    assert not same[small["method"] == "L2"].any()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["Drop out 0.2"]}, "has 'Drop out 0.2', which is none of .* did you mean 'Dropout 0.2'"),
+        ({"methods": 3}, "methods=3 must be 'paper'"),
+        ({"methods": []}, "methods is empty"),
+        ({"methods": {"mine": [L2]}}, "method 'mine': .* make one with L2"),
+        ({"methods": {"mine": [[L2()], [L1()]]}}, "method 'mine' has candidates with different regularizers"),
+        ({"methods": ["Dropout 0.2"], "hidden_layer_sizes": ()}, "method 'Dropout 0.2': Dropout acts on hidden layers"),
+        ({"task": "regresion"}, "did you mean 'regression'"),
+        ({"max_epoch": 3}, "option='max_epoch' is not one of .* did you mean 'max_epochs'"),
+        ({"input_init": {"L3": "small"}}, "method in input_init='L3' is not one of"),
+        ({"cv": 1}, "cv=1 must be a whole number of at least 2"),
+        ({"test_size": 2}, "test_size=2 must be a fraction"),
+        ({"task": "classification"}, "too few to have some in every fold"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_bad_options_are_named(diabetes: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        compare(*diabetes, **options)
+
+
+def test_methods_of_ones_own() -> None:
+    assert checked_methods({"none": [], "both": [Dropout(0.2), L2(0.1)]}) == {
+        "none": ((),),
+        "both": ((Dropout(0.2), L2(0.1)),),
+    }
+
+
+def test_significance_against_scipy_and_the_printed_table() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(30, 4)) + np.array([0, 0, 0.1, 2.0])
+    ranks = pd.DataFrame(scipy.stats.rankdata(scores, axis=1), columns=list("abcd"))
+    result = significance(ranks, "fold")
+    np.testing.assert_allclose(result.p_value, scipy.stats.friedmanchisquare(*scores.T).pvalue)
+    # Demsar (2006), Table 5: q is 2.569 for four methods at level 0.05.
+    np.testing.assert_allclose(result.critical_difference, 2.569 * np.sqrt(4 * 5 / (6 * 30)), rtol=1e-3)
+    assert "d" not in result.level_with_best
+
+
+def test_significance_of_equal_methods_is_none() -> None:
+    ranks = pd.DataFrame(np.full((5, 3), 2.0), columns=list("abc"))
+    assert significance(ranks, "fold").p_value == 1.0
+    assert significance(ranks[["a", "b"]], "split").p_value == 1.0
+    assert np.isnan(significance(ranks[:1], "fold").p_value)
+
+
+def test_progress_bar(diabetes: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    compare(*diabetes, methods=["Baseline"], progress=True, **QUICK)
+    assert "comparing" in capsys.readouterr().err
+    compare(*diabetes, methods=["Baseline"], progress=False, **QUICK)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,101 @@
+"""What the tests of the regularizers share: every strategy with settings, and small problems."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from castlereg.layout import Layout
+from castlereg.network import Parameters, initialize, mask_inputs
+from castlereg.objective import Batch, trained_nodes
+from castlereg.regularizers import (
+    L1,
+    L2,
+    Autoencoder,
+    BatchNorm,
+    Castle,
+    Dropout,
+    InputNoise,
+    MixUp,
+    Regularizer,
+)
+from castlereg.regularizers.released_castle import ReleasedCastle
+
+# Each strategy with two settings that differ in strength alone.
+STRATEGIES: dict[str, tuple[Regularizer, Regularizer]] = {
+    "castle": (Castle(0.01), Castle(0.3, 0.5)),
+    "castle without reconstruction": (Castle(0.01, reconstruction=False), Castle(0.3, reconstruction=False)),
+    "castle without acyclicity": (Castle(0.01, acyclicity=None), Castle(0.3, acyclicity=None)),
+    "castle without sparsity": (Castle(0.01, sparsity=None), Castle(0.01, 0.3, sparsity=None)),
+    "sparsity alone": (
+        Castle(0.01, reconstruction=False, acyclicity=None),
+        Castle(0.3, reconstruction=False, acyclicity=None),
+    ),
+    "castle with capacity": (Castle(0.01, capacity=True), Castle(0.3, capacity=True)),
+    "castle with sampling": (Castle(0.01, reconstruct=2), Castle(0.3, reconstruct=2)),
+    "released castle": (ReleasedCastle(5.0), ReleasedCastle(1.0, 0.5)),
+    "l1": (L1(0.001), L1(0.01)),
+    "l2": (L2(0.001), L2(0.1)),
+    "dropout": (Dropout(0.2), Dropout(0.5)),
+    "autoencoder": (Autoencoder(1.0), Autoencoder(0.1)),
+    "batch norm": (BatchNorm(0.9), BatchNorm(0.5)),
+    "input noise": (InputNoise(0.1), InputNoise(0.01)),
+    "mixup": (MixUp(0.2), MixUp(1.0)),
+}
+
+
+@dataclass
+class Problem:
+    """One step of one network with one regularizer, its own arrays included."""
+
+    regularizer: Regularizer
+    layout: Layout
+    parameters: Parameters
+    batch: Batch
+    heads: tuple[Any]
+    states: tuple[Any]
+    drawn: tuple[Any]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return {"heads": self.heads, "states": self.states, "drawn": self.drawn}
+
+
+def problem(
+    regularizer: Regularizer,
+    layout: Layout,
+    rng: np.random.Generator,
+    sizes: tuple[int, ...] = (4, 3),
+    rows: int = 8,
+    dtype: Any = np.float32,
+) -> Problem:
+    nodes = trained_nodes([regularizer], layout)
+    x = rng.normal(size=(rows, layout.n_channels))
+    truth = np.zeros((rows, layout.n_nodes, layout.output_width))
+    for k, node in enumerate(layout.nodes):
+        if node.kind == "numeric":
+            truth[:, k, 0] = x[:, layout.output_channels[k, 0]]
+        elif node.kind == "binary":
+            truth[:, k, 0] = rng.integers(0, 2, rows)
+        else:
+            truth[np.arange(rows), k, rng.integers(0, node.levels, rows)] = 1
+    start = initialize(layout, sizes, seed=0, nodes=nodes)
+    parameters = jax.tree.map(lambda a: jnp.asarray(rng.normal(scale=0.4, size=a.shape), dtype), start)
+    mask = jnp.asarray(layout.edge_mask()[:, list(nodes)], dtype)
+
+    def converted(tree: Any) -> Any:
+        return jax.tree.map(lambda a: jnp.asarray(a, dtype if a.dtype.kind == "f" else a.dtype), tree)
+
+    return Problem(
+        regularizer,
+        layout,
+        mask_inputs(parameters, mask),
+        Batch(*(jnp.asarray(a, dtype) for a in (x, truth, np.full(rows, 1 / rows)))),
+        (converted(regularizer.start_heads(layout, sizes, len(nodes), rng)),),
+        (converted(regularizer.start_state(layout, sizes, len(nodes))),),
+        (converted(jax.tree.map(lambda a: a[0], regularizer.draw(rng, 1, sizes))),),
+    )
