@@ -6,7 +6,7 @@ import sys
 
 import pandas as pd
 
-from benchmarks import grid, growth, known_graphs, prediction, startup, throughput
+from benchmarks import comparison, grid, growth, known_graphs, prediction, regularizers, startup, throughput
 
 
 def _print(title: str, table: pd.DataFrame) -> None:
@@ -15,10 +15,18 @@ def _print(title: str, table: pd.DataFrame) -> None:
 
 def main(names: list[str]) -> None:
     """Run the named benchmarks, all by default."""
-    known = {"grid": grid, "startup": startup, "throughput": throughput, "prediction": prediction, "growth": growth}
-    unknown = set(names) - {*known, "known_graphs"}
+    known = {
+        "grid": grid,
+        "comparison": comparison,
+        "startup": startup,
+        "throughput": throughput,
+        "prediction": prediction,
+        "growth": growth,
+    }
+    accuracy = ("known_graphs", "regularizers")
+    unknown = set(names) - {*known, *accuracy}
     if unknown:
-        sys.exit(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join([*known, 'known_graphs'])}")
+        sys.exit(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join([*known, *accuracy])}")
     for name, module in known.items():
         if not names or name in names:
             table = module.run()
@@ -27,6 +35,8 @@ def main(names: list[str]) -> None:
                 print(growth.exponents(table).to_string(float_format=lambda v: f"{v:.2f}"))
     if not names or "known_graphs" in names:
         known_graphs.main()
+    if not names or "regularizers" in names:
+        regularizers.main([])
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def draw(comparison: Comparison) -> Figure:
         scores = comparison.scores.loc[comparison.scores["method"] == method, "score"]
         left.plot(scores, np.full(len(scores), y), "o", color=_POINTS, ms=4, alpha=0.5, mew=0)
     left.plot(frame[comparison.metric], place, "D", color=_MEAN, ms=6, label="mean of fold networks")
-    left.plot(frame[f"{comparison.metric} of the mean"], place, "|", color="black", ms=12, label="their mean predicts")
+    left.plot(
+        frame[f"{comparison.metric} of the mean"], place, "|", color="black", ms=12, label="average of the networks"
+    )
     better = "higher" if comparison.higher_is_better else "lower"
     left.set(xlabel=f"{comparison.metric} on held-out rows ({better} is better)")
     left.set_yticks(place, [str(name) for name in frame.index], parse_math=False)

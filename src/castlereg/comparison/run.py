@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -29,6 +31,7 @@ from castlereg.tables.encoding import Scaling
 from castlereg.training import Table
 
 Task = Literal["auto", "regression", "classification"]
+_NETWORK_OPTIONS = ("hidden_layer_sizes", "learning_rate", "batch_size", "max_epochs", "patience")
 
 
 def compare(
@@ -151,9 +154,11 @@ class _Problem:
 
     @classmethod
     def prepare(cls, X: ArrayLike, y: ArrayLike, task: str, random_state: Any, network: dict[str, Any]) -> _Problem:
-        allowed = ("hidden_layer_sizes", "learning_rate", "batch_size", "max_epochs", "patience")
-        for option in network:
-            check_choice("option", option, allowed)
+        for option in set(network) - set(_NETWORK_OPTIONS):
+            known = [*_NETWORK_OPTIONS, *(name for name in inspect.signature(compare).parameters if name != "network")]
+            nearest = difflib.get_close_matches(option, known, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; there are {', '.join(known)}"
+            raise TypeError(f"compare() has no option {option!r}{hint}")
         make = NetworkClassifier if task == "classification" else NetworkRegressor
         model: NetworkEstimator = make(random_state=random_state, **network)
         model._check_options()
@@ -184,6 +189,8 @@ class _Problem:
             splitter = cv
             if not hasattr(cv, "split"):
                 check_integer("cv", cv, least=2)
+                if cv > len(rest):
+                    raise ValueError(f"cv={cv} folds of the {len(rest)} rows that are not held out: lower cv")
                 make = StratifiedKFold if self.is_classification else KFold
                 splitter = make(int(cv), shuffle=True, random_state=int(rng.integers(2**31)))
             folds = [(rest[a], rest[b]) for a, b in splitter.split(self.columns[rest], self.target[rest])]
