@@ -18,11 +18,12 @@ from castlereg.network import initialize, mask_inputs, unpack
 from castlereg.objective import regularized_loss, trained_nodes
 from castlereg.regularizers import Castle, Dropout, Regularizer
 from castlereg.training import Member, Schedule, Table, stack, train
-from tests.regularizers.cases import STRATEGIES, problem
+from tests.regularizers.cases import STRATEGIES, VARIANTS, problem
 
 QUICK = Schedule(max_epochs=6, patience=6, batch_size=16)
 SIZES = (5, 4)
 every = pytest.mark.parametrize("name", STRATEGIES)
+every_variant = pytest.mark.parametrize("name", VARIANTS)
 
 
 def table() -> Table:
@@ -42,9 +43,9 @@ def assert_same_networks(one: Any, other: Any, rtol: float) -> None:
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol), one, other)
 
 
-@every
+@every_variant
 def test_is_a_tree_of_its_strengths(name: str) -> None:
-    first, second = STRATEGIES[name]
+    first, second = VARIANTS[name]
     assert jax.tree.structure(first) == jax.tree.structure(second)
     leaves, structure = jax.tree.flatten(first)
     assert all(isinstance(leaf, float) for leaf in leaves)
@@ -53,18 +54,18 @@ def test_is_a_tree_of_its_strengths(name: str) -> None:
     assert hash(structure) == hash(jax.tree.structure(second))
 
 
-@every
+@every_variant
 def test_survives_clone_pickle_and_print(name: str) -> None:
-    regularizer = STRATEGIES[name][0]
+    regularizer = VARIANTS[name][0]
     model = NetworkRegressor([regularizer])
     assert clone(model).regularizers == [regularizer]
     assert pickle.loads(pickle.dumps(regularizer)) == regularizer
     assert type(regularizer).__name__ in repr(model)
 
 
-@every
+@every_variant
 def test_terms_are_those_it_names(name: str, mixed_layout: Layout, rng: np.random.Generator) -> None:
-    regularizer = STRATEGIES[name][0]
+    regularizer = VARIANTS[name][0]
     one = problem(regularizer, mixed_layout, rng)
     _, (terms, states) = regularized_loss(one.parameters, one.batch, [regularizer], mixed_layout, **one.arguments)
     assert set(terms) == {"supervised", *regularizer.terms}
@@ -96,9 +97,9 @@ def test_gradient_equals_finite_differences(name: str, mixed_layout: Layout, rng
             np.testing.assert_allclose(gradient[i], slope, rtol=5e-6, atol=5e-7)
 
 
-@every
+@every_variant
 def test_rows_that_fill_up_a_batch_change_nothing(name: str, mixed_layout: Layout, rng: np.random.Generator) -> None:
-    regularizer = STRATEGIES[name][0]
+    regularizer = VARIANTS[name][0]
     one = problem(regularizer, mixed_layout, rng)
     weight = jnp.asarray([0.2] * 5 + [0.0] * 3, jnp.float32)
     losses, states = [], []
@@ -137,10 +138,10 @@ def test_strength_matters_and_the_same_seed_gives_the_same_bits(name: str) -> No
     assert not np.array_equal(inputs[:, :, -1:], without)
 
 
-@every
+@every_variant
 @pytest.mark.parametrize("input_init", ["small", "glorot"])
 def test_starts_from_the_target_weights_of_the_plain_network(name: str, input_init: Any) -> None:
-    one = stack._Stack(table(), [member(STRATEGIES[name][0], seed=3)], SIZES, QUICK, input_init, False)
+    one = stack._Stack(table(), [member(VARIANTS[name][0], seed=3)], SIZES, QUICK, input_init, False)
     packed = jax.tree.map(lambda a: np.asarray(a)[0], one.states.weights.network)
     start = unpack(packed, SIZES, 1)
     plain = initialize(table().layout, SIZES, np.random.SeedSequence(3), nodes=(4,), input_init=input_init)

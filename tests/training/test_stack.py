@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import signal
 import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
 from castlereg.regularizers import L2, Castle, Dropout
-from castlereg.training import Member, Schedule, Table, TrainedStack, devices, program, stack, train
+from castlereg.training import Member, Schedule, Table, TrainedStack, program, stack, train
 
 QUICK = Schedule(max_epochs=12, patience=5)
 
@@ -169,15 +172,30 @@ def test_categorical_channels_share_one_scale() -> None:
 
 
 def test_tables_of_different_length_share_a_program() -> None:
-    layout = table().layout
-    runner = program.compiled(layout, (3, 3), devices.members_mesh(1), 1)
-    before = runner._cache_size()
+    before = program.compiled.cache_info().misses
     for n_rows in (70, 90, 101):
         data = table(n_rows)
         rows = np.arange(n_rows)
         member = Member(rows[:-9], rows[-9:], np.random.SeedSequence(0), (Castle(),))
         train(data, [member], hidden_layer_sizes=(3, 3), schedule=QUICK)
-    assert runner._cache_size() - before == 1
+    assert program.compiled.cache_info().misses - before == 1
+
+
+def test_old_programs_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may compile any number of programs: Linux limits the memory maps that those alive take."""
+    bounded = functools.lru_cache(maxsize=2)(program.compiled.__wrapped__)
+    monkeypatch.setattr(program, "compiled", bounded)
+
+    def memory_maps() -> int:
+        return len(Path("/proc/self/maps").read_text().splitlines())
+
+    counts = []
+    for width in range(3, 9):
+        train(table(), plain(1, 120), hidden_layer_sizes=(width,), schedule=Schedule(max_epochs=1))
+        gc.collect()
+        counts.append(memory_maps() if sys.platform == "linux" else 0)
+    assert bounded.cache_info().currsize == 2
+    assert counts[-1] - counts[1] < 300  # four more programs would take over a thousand
 
 
 @pytest.mark.parametrize("n_devices", [1, 3])

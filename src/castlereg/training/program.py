@@ -7,6 +7,7 @@ members of a device and over the devices of a mesh.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -88,8 +89,13 @@ def log_columns(regularizers: tuple[Regularizer, ...]) -> tuple[str, ...]:
     return ("objective", *terms(regularizers), "validation_loss", "learning_rate", "finite")
 
 
-@lru_cache(maxsize=64)
-def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int) -> Any:
+# A compiled program takes some 400 memory maps, of which Linux gives a process 65530 and XLA crashes beyond. The
+# least recently used program makes room for a new one, and is read back from the disk cache when it is needed again.
+_MOST_PROGRAMS = 64
+
+
+@lru_cache(maxsize=_MOST_PROGRAMS)
+def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int, arguments: Hashable) -> Any:
     """Return the jitted program ``(states, inputs, shared) -> (states, log)`` for a stack.
 
     Parameters
@@ -100,6 +106,8 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
         Its devices share the members out.
     lanes : int
         Members that advance side by side on one device.
+    arguments : hashable
+        Structure and shapes of what the program will be called with, from :func:`signature`: each has a program.
 
     Returns
     -------
@@ -121,6 +129,12 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
         check_vma=False,
     )
     return jax.jit(program, donate_argnums=0)
+
+
+def signature(*arguments: Any) -> Hashable:
+    """Return the structure and the shapes of arguments."""
+    leaves, structure = jax.tree.flatten(arguments)
+    return structure, tuple((leaf.shape, str(leaf.dtype)) for leaf in leaves)
 
 
 def _train_member(

@@ -101,9 +101,6 @@ class _Stack:
         self.mesh = members_mesh(len(members))
         self.slots_per_device = _power_of_two(-(-len(members) // self.n_devices))
         self.slot = _deal(np.arange(len(members)), self.n_devices, self.slots_per_device)
-        self.program = program.compiled(
-            table.layout, hidden_layer_sizes, self.mesh, lanes(self.mesh, self.slots_per_device)
-        )
 
         layout = table.layout
         self.plans = [
@@ -134,6 +131,13 @@ class _Stack:
         self.logs: list[Log] = []
         self.states = self._place(_initial_states(starts, self._regularizer_states(), schedule.learning_rate))
         self.next_batches = self._draw()
+        self.program = program.compiled(
+            table.layout,
+            hidden_layer_sizes,
+            self.mesh,
+            lanes(self.mesh, self.slots_per_device),
+            program.signature(self.states, self.next_batches, self.fixed, self.shared),
+        )
 
     def _start(self, member: Member, input_init: InputInit, released_init: bool) -> program.Weights:
         """Draw the starting weights of a member: of the network, and of the regularizers' heads."""
