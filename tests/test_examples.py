@@ -36,7 +36,7 @@ def test_code_of_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert blocks
-    made = {"__name__": page}
+    made = {"__name__": "__main__"}  # dataclasses look their module up
     for block in blocks:
         exec(compile(block, page, "exec"), made)
     mpl.pyplot.close("all")
