@@ -24,6 +24,7 @@ from castlereg.regularizers import (
     Regularizer,
 )
 from castlereg.regularizers.released_castle import ReleasedCastle
+from tests.test_objective import random_batch
 
 # Each strategy with two settings that differ in strength alone.
 STRATEGIES: dict[str, tuple[Regularizer, Regularizer]] = {
@@ -77,15 +78,7 @@ def problem(
     dtype: Any = np.float32,
 ) -> Problem:
     nodes = trained_nodes([regularizer], layout)
-    x = rng.normal(size=(rows, layout.n_channels))
-    truth = np.zeros((rows, layout.n_nodes, layout.output_width))
-    for k, node in enumerate(layout.nodes):
-        if node.kind == "numeric":
-            truth[:, k, 0] = x[:, layout.output_channels[k, 0]]
-        elif node.kind == "binary":
-            truth[:, k, 0] = rng.integers(0, 2, rows)
-        else:
-            truth[np.arange(rows), k, rng.integers(0, node.levels, rows)] = 1
+    batch = random_batch(layout, rng, rows, dtype)
     start = initialize(layout, sizes, seed=0, nodes=nodes)
     parameters = jax.tree.map(lambda a: jnp.asarray(rng.normal(scale=0.4, size=a.shape), dtype), start)
     mask = jnp.asarray(layout.edge_mask()[:, list(nodes)], dtype)
@@ -97,7 +90,7 @@ def problem(
         regularizer,
         layout,
         mask_inputs(parameters, mask),
-        Batch(*(jnp.asarray(a, dtype) for a in (x, truth, np.full(rows, 1 / rows)))),
+        batch,
         (converted(regularizer.start_heads(layout, sizes, len(nodes), rng)),),
         (converted(regularizer.start_state(layout, sizes, len(nodes))),),
         (converted(jax.tree.map(lambda a: a[0], regularizer.draw(rng, 1, sizes))),),
