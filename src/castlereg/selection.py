@@ -37,6 +37,11 @@ class FoldGrid:
         """Index of the candidate with the lowest mean validation loss."""
         return int(self.losses.mean(axis=1).argmin())
 
+    def of(self, folds: NDArray[np.int64]) -> FoldGrid:
+        """Keep some folds, such as those of one split."""
+        members = np.arange(len(self.candidates))[:, None] * self.losses.shape[1] + folds
+        return FoldGrid(self.candidates, self.losses[:, folds], self.stack.take(members.ravel()))
+
     def chosen(self) -> TrainedStack:
         """Return the fold networks of the best candidate."""
         n_folds = self.losses.shape[1]

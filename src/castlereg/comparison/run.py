@@ -6,7 +6,7 @@ import difflib
 import inspect
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +25,7 @@ from castlereg.estimators.classifier import NetworkClassifier
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.estimators.regressor import NetworkRegressor
 from castlereg.options import check_choice, check_fraction, check_integer
+from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.selection import Fold, FoldGrid, train_folds
 from castlereg.tables.encoding import Scaling
@@ -214,32 +215,21 @@ class _Problem:
         for number, split in enumerate(splits):
             of_split = np.arange(first, first + len(split.folds))
             first += len(split.folds)
-            yield self._scored(method, number, split, grid, of_split, candidates)
+            yield self._scored(method, number, split, grid.of(of_split))
 
-    def _scored(
-        self,
-        method: str,
-        number: int,
-        split: Split,
-        grid: FoldGrid,
-        of_split: NDArray[np.int64],
-        candidates: Candidates,
-    ) -> tuple[pd.DataFrame, dict[str, Any]]:
-        losses = grid.losses[:, of_split]
-        best = int(losses.mean(axis=1).argmin())
-        networks = grid.stack.take(best * grid.losses.shape[1] + of_split)
-        fitted = FittedNetwork.from_stack(networks, self.table.layout, self.scaling)
+    def _scored(self, method: str, number: int, split: Split, grid: FoldGrid) -> tuple[pd.DataFrame, dict[str, Any]]:
+        fitted = FittedNetwork.from_stack(grid.chosen(), self.table.layout, self.scaling)
         predicted = self.model._decoded(fitted.target_outputs(self.columns[split.test_rows]))
         scores = pd.DataFrame(
             {
                 "method": method,
                 "split": number,
-                "fold": np.arange(len(of_split)),
+                "fold": np.arange(len(split.folds)),
                 "score": [self._score(one, split) for one in predicted],
-                "validation_loss": losses[best],
+                "validation_loss": grid.losses[grid.best],
             }
         )
-        chosen = _what_differs(candidates, best)
+        chosen = _what_differs(grid.candidates, grid.best)
         averaged = self._score(predicted.mean(axis=0), split)
         return scores, {"method": method, "split": number, "score": averaged, "chosen": chosen}
 
@@ -262,7 +252,7 @@ class _Problem:
             )
 
 
-def _what_differs(candidates: Candidates, best: int) -> str:
+def _what_differs(candidates: Sequence[tuple[Regularizer, ...]], best: int) -> str:
     """Write the strengths that were chosen, and none that were not up for choice."""
     by_candidate = [
         {str(path[-1].name): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(candidate)}
