@@ -42,7 +42,7 @@ class MemberState(NamedTuple):
 
     weights: Weights
     moments: Any  # of Adam
-    regularizers: tuple[Any, ...]  # state of each
+    regularizer_states: tuple[Any, ...]
     rate: Array
     best: Packed  # the network that predicts, at the epoch of the lowest validation loss
     best_loss: Array
@@ -166,7 +166,7 @@ def _train_member(
     def epoch(carry: tuple[Array, MemberState, Array]) -> tuple[Array, MemberState, Array]:
         i, before, log = carry
         after, totals = _run_steps(layout, hidden_layer_sizes, i, before, inputs, shared)
-        network = predictor(after.weights, after.regularizers)
+        network = predictor(after.weights, after.regularizer_states)
         loss = validation_loss(network)
         finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
         row = jnp.concatenate([totals, jnp.stack([loss, before.rate, finite.astype(jnp.float32)])])
@@ -181,7 +181,7 @@ class Moving(NamedTuple):
 
     weights: Weights
     moments: Any
-    regularizers: tuple[Any, ...]
+    regularizer_states: tuple[Any, ...]
 
 
 def _run_steps(
@@ -223,7 +223,7 @@ def _run_steps(
         weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
         return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])
 
-    start = Moving(state.weights, state.moments, state.regularizers)
+    start = Moving(state.weights, state.moments, state.regularizer_states)
     totals = jnp.zeros(1 + len(names), jnp.float32)
     after, totals = lax.fori_loop(0, inputs.steps, step, (start, totals))
     return after, totals / inputs.steps
@@ -255,7 +255,7 @@ def _close_epoch(
     return MemberState(
         weights=choose(after.weights, before.weights),
         moments=choose(after.moments, jax.tree.map(jnp.zeros_like, after.moments)),
-        regularizers=choose(after.regularizers, before.regularizers),
+        regularizer_states=choose(after.regularizer_states, before.regularizer_states),
         rate=before.rate * jnp.where(finite, 1.0, RATE_AFTER_RESTART),
         best=jax.tree.map(lambda new, old: jnp.where(better, new, old), network, before.best),
         best_loss=jnp.where(better, validation_loss, before.best_loss),

@@ -358,7 +358,7 @@ def _initial_states(
     fields: dict[str, Any] = {
         "weights": weights,
         "moments": moments,
-        "regularizers": regularizer_states,
+        "regularizer_states": regularizer_states,
         "rate": np.full(n, learning_rate, np.float32),
         "best": weights.network,
         "best_loss": np.full(n, np.inf, np.float32),
