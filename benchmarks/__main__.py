@@ -6,7 +6,17 @@ import sys
 
 import pandas as pd
 
-from benchmarks import comparison, grid, growth, known_graphs, prediction, regularizers, startup, throughput
+from benchmarks import (
+    comparison,
+    grid,
+    growth,
+    known_graphs,
+    prediction,
+    real_tables,
+    regularizers,
+    startup,
+    throughput,
+)
 
 
 def _print(title: str, table: pd.DataFrame) -> None:
@@ -23,7 +33,7 @@ def main(names: list[str]) -> None:
         "prediction": prediction,
         "growth": growth,
     }
-    accuracy = ("known_graphs", "regularizers")
+    accuracy = ("known_graphs", "regularizers", "real_tables")
     unknown = set(names) - {*known, *accuracy}
     if unknown:
         sys.exit(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join([*known, *accuracy])}")
@@ -37,6 +47,8 @@ def main(names: list[str]) -> None:
         known_graphs.main()
     if not names or "regularizers" in names:
         regularizers.main([])
+    if not names or "real_tables" in names:
+        real_tables.main([])
 
 
 if __name__ == "__main__":

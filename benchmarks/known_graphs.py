@@ -20,8 +20,10 @@ from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.selection import train_folds
 from castlereg.synthetic import example_dag, random_dag, sample
-from castlereg.tables.encoding import Scaling, numeric_layout, target_node
-from castlereg.training import Table
+from castlereg.tables.encoding import Scaling
+from castlereg.tables.reading import read_columns
+from castlereg.tables.rows import Coding, Rows
+from castlereg.tables.targets import NumericTarget
 
 BETAS = (0.001, 0.01, 0.1, 1.0)
 
@@ -67,18 +69,21 @@ def _standardized(rows: NDArray[np.float64], n_train: int) -> Draw:
 def network_error(draw: Draw, candidates: Sequence[tuple[Regularizer, ...]], seed: int, input_init: str) -> float:
     """Return the mean test error of the ten fold networks of the best candidate."""
     d = draw.train.shape[1] - 1
-    layout = numeric_layout(d, target_node(None))
+    rows = Rows(read_columns(draw.train[:, :-1]), (draw.train[:, -1],))
+    coding, rows = Coding.fit(
+        rows, None, lambda rows: (NumericTarget.fit(rows.targets[0], "y"),), categorical=[False] * d
+    )
     folds = list(KFold(10, shuffle=True, random_state=seed).split(draw.train))
     grid = train_folds(
-        Table(draw.train.astype(np.float32), layout),
+        coding.table(rows),
         folds,
         candidates=candidates,
         seed=seed,
         hidden_layer_sizes=(d + 1, d + 1),
         input_init=input_init,
     )
-    network = FittedNetwork.from_stack(grid.chosen(), layout, Scaling(np.zeros(d), np.ones(d)))
-    predicted = network.target_outputs(draw.test[:, :-1])[:, :, 0]
+    network = FittedNetwork.from_stack(grid.chosen(), coding.layout, coding.encoder)
+    predicted = coding.targets[0].decode(network.target_outputs(draw.test[:, :-1])[:, :, 0])
     return float(((predicted - draw.test[:, -1]) ** 2).mean())
 
 

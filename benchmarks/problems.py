@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.layout import Layout
+from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
-from castlereg.tables.encoding import numeric_layout, target_node
 from castlereg.training import Member, Schedule, Table, train
 
 
@@ -42,7 +41,7 @@ class Stack:
     @property
     def layout(self) -> Layout:
         """The nodes."""
-        return numeric_layout(self.n_nodes - 1, target_node(None))
+        return Layout((*(Node() for _ in range(self.n_nodes - 1)), Node(target=True)))
 
     def train(self) -> float:
         """Train the stack once; return the seconds it took."""

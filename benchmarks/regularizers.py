@@ -38,19 +38,16 @@ def pima(folder: Path) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def heart(folder: Path) -> tuple[pd.DataFrame, pd.Series]:
-    """Read Statlog Heart with a column for each level of the nominal columns."""
+    """Read Statlog Heart, whose nominal columns are codes."""
     table = pd.read_csv(folder / "statlog_heart.csv")
-    features = pd.get_dummies(
-        table.drop(columns="heart-disease"), columns=["chest-pain", "electrocardiographic", "thal"], dtype=float
-    )
-    return features, table["heart-disease"]
+    nominal = ["chest-pain", "electrocardiographic", "thal"]
+    return table.drop(columns="heart-disease").astype(dict.fromkeys(nominal, "category")), table["heart-disease"]
 
 
 def facebook(folder: Path) -> tuple[pd.DataFrame, pd.Series]:
-    """Read Facebook metrics without the three parts of the target; the one unknown ``Paid`` counts as unpaid."""
+    """Read Facebook metrics without the three parts of the target."""
     table = pd.read_csv(folder / "facebook_metrics.csv").drop(columns=["comment", "like", "share"])
-    features = pd.get_dummies(table.drop(columns="Total Interactions"), columns=["Type", "Category"], dtype=float)
-    return features.fillna({"Paid": 0}), table["Total Interactions"]
+    return table.drop(columns="Total Interactions").astype({"Category": "category"}), table["Total Interactions"]
 
 
 def facebook_log(folder: Path) -> tuple[pd.DataFrame, pd.Series]:

@@ -2,9 +2,10 @@
 
 A *node* is one variable: a column of the table, or a target. A *channel* is one
 number that enters the network: a numeric or binary node has one, a categorical node
-one per level. A :class:`Layout` says which channels belong to which node and which
-loss each node has. It holds no names and no data, so two tables with the same kinds
-of columns share one layout and one compiled program.
+one per level, and a node whose cells may be missing one more, the missing flag. A
+:class:`Layout` says which channels belong to which node and which loss each node
+has. It holds no names and no data, so two tables with the same kinds of columns share
+one layout and one compiled program.
 """
 
 from __future__ import annotations
@@ -31,11 +32,19 @@ class Node:
         Number of levels of a categorical node; 1 for the other kinds.
     target : bool
         Whether this is a target, which is never an input of a target's sub-network.
+    gaps : bool
+        Whether cells may be missing: a flag stands behind the node's other channels, and missing cells do not count
+        in its loss.
+    clipped : bool
+        Whether values far from the others are drawn in smoothly, see
+        :func:`castlereg.training.standardization.smooth_clip`.
     """
 
     kind: Kind = "numeric"
     levels: int = 1
     target: bool = False
+    gaps: bool = False
+    clipped: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -44,6 +53,15 @@ class Node:
             raise ValueError(f"a categorical node needs at least 2 levels, got levels={self.levels}")
         if self.kind != "categorical" and self.levels != 1:
             raise ValueError(f"a {self.kind} node has levels=1, got levels={self.levels}")
+        if self.target and (self.gaps or self.clipped):
+            raise ValueError("a target has no gaps and is not clipped")
+        if self.clipped and self.kind != "numeric":
+            raise ValueError(f"only numeric nodes can be clipped, not {self.kind} ones")
+
+    @property
+    def channels(self) -> int:
+        """Number of channels: one per level, and the missing flag."""
+        return self.levels + self.gaps
 
 
 @dataclass(frozen=True)
@@ -95,7 +113,7 @@ class Layout:
     @cached_property
     def channel_nodes(self) -> NDArray[np.int64]:
         """Node of each channel, shape (channels,)."""
-        return np.repeat(np.arange(self.n_nodes), [node.levels for node in self.nodes])
+        return np.repeat(np.arange(self.n_nodes), [node.channels for node in self.nodes])
 
     @property
     def n_channels(self) -> int:
@@ -105,7 +123,22 @@ class Layout:
     @property
     def n_feature_channels(self) -> int:
         """Number of channels that belong to features; they stand first."""
-        return int(sum(node.levels for node in self.nodes if not node.target))
+        return int(sum(node.channels for node in self.nodes if not node.target))
+
+    @cached_property
+    def is_flag(self) -> NDArray[np.bool_]:
+        """Which channels are missing flags, shape (channels,)."""
+        return np.concatenate([np.arange(node.channels) >= node.levels for node in self.nodes])
+
+    @cached_property
+    def is_clipped(self) -> NDArray[np.bool_]:
+        """Which channels are drawn in smoothly, shape (channels,)."""
+        return np.array([node.clipped for node in self.nodes])[self.channel_nodes] & ~self.is_flag
+
+    @cached_property
+    def has_gaps(self) -> bool:
+        """Whether cells of any node may be missing."""
+        return any(node.gaps for node in self.nodes)
 
     @cached_property
     def output_width(self) -> int:

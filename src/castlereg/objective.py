@@ -48,6 +48,7 @@ class Batch(NamedTuple):
     inputs: Array  # (rows, channels), standardized
     truth: Array  # (rows, nodes, outputs), what the sub-networks should say
     weight: Array  # (rows,), 1 / rows for a plain mean; 0 for rows that only fill up the batch
+    observed: Array | None = None  # (rows, nodes), 0 where the cell is missing and 1 elsewhere; None for no gaps
 
 
 # --- the terms -----------------------------------------------------------------------------------
@@ -59,7 +60,7 @@ def supervised_loss(losses: Array, batch: Batch) -> Array:
     Parameters
     ----------
     losses : array of shape (rows, targets)
-        From :func:`node_losses`.
+        From :func:`cell_losses`.
     batch : Batch
 
     Returns
@@ -75,7 +76,7 @@ def reconstruction_loss(losses: Array, batch: Batch, node_weight: Array) -> Arra
     Parameters
     ----------
     losses : array of shape (rows, nodes)
-        From :func:`node_losses`.
+        From :func:`cell_losses`.
     batch : Batch
     node_weight : array of shape (nodes,)
         1 for each node, or what makes up for nodes that were not sampled.
@@ -198,6 +199,40 @@ def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | Non
     return losses
 
 
+def cell_losses(
+    outputs: Array, batch: Batch, layout: Layout, nodes: Array | None = None, null_loss: Array | None = None
+) -> Array:
+    """Loss of every cell in units that all kinds share, and 0 for missing cells.
+
+    A squared error of a standardized column is 1 for whoever predicts its mean. Losses of binary and categorical nodes
+    are therefore divided by the loss of whoever predicts their base rates, the entropy: 1 means "knows
+    nothing" for every kind, and a node weighs the same whichever kind it is.
+
+    Parameters
+    ----------
+    outputs : array of shape (rows, nodes, outputs)
+    batch : Batch
+        With what is to be predicted of all nodes.
+    layout : Layout
+    nodes : array of int, optional
+        Which nodes ``outputs`` holds; all by default.
+    null_loss : array of shape (all nodes,), optional
+        Entropy of the binary and categorical nodes, 1 for numeric ones; see
+        :func:`castlereg.training.standardization.null_losses`. Ones by default.
+
+    Returns
+    -------
+    array of shape (rows, nodes)
+    """
+    truth = batch.truth if nodes is None else batch.truth[:, nodes]
+    losses = node_losses(outputs, truth, layout, nodes)
+    if null_loss is not None:
+        losses = losses / (null_loss if nodes is None else null_loss[nodes])
+    if batch.observed is None:
+        return losses
+    return losses * (batch.observed if nodes is None else batch.observed[:, nodes])
+
+
 # --- the whole -----------------------------------------------------------------------------------
 
 
@@ -211,6 +246,7 @@ class Pass(NamedTuple):
     supervised: Array  # ()
     nodes: Array | None  # (nodes run,), which nodes were run; None for all that are trained
     node_weight: Array  # (nodes,), 1, or 0 for constant columns
+    null_loss: Array | None  # (nodes,), see cell_losses
     layout: Layout
 
 
@@ -228,6 +264,7 @@ def regularized_loss(
     layout: Layout,
     *,
     node_weight: Array | None = None,
+    null_loss: Array | None = None,
     sampled: Array | None = None,
     heads: Sequence[Any] | None = None,
     states: Sequence[Any] | None = None,
@@ -247,6 +284,8 @@ def regularized_loss(
     layout : Layout
     node_weight : array of shape (nodes,), optional
         Factor of each node's loss in reconstructions: 1 by default, 0 for constant columns.
+    null_loss : array of shape (nodes,), optional
+        Units of the losses, see :func:`cell_losses`; 1 by default.
     sampled : array of int, optional
         Nodes to train in this step, the targets last ("Managing computational
         complexity"); the others are not computed. All by default.
@@ -286,13 +325,13 @@ def regularized_loss(
 
     units, outputs, states = _run(parameters, batch, regularizers, sampled, heads, states or nothing, drawn)
     held = trained_nodes(regularizers, layout)
-    run = jnp.asarray(held) if sampled is None else sampled
-    truth = batch.truth if sampled is None and len(held) == layout.n_nodes else batch.truth[:, run]
-    losses = node_losses(outputs, truth, layout, run)
+    everything = sampled is None and len(held) == layout.n_nodes
+    run = None if everything else (jnp.asarray(held) if sampled is None else sampled)
+    losses = cell_losses(outputs, batch, layout, run, null_loss)
     supervised = supervised_loss(losses[:, -len(layout.targets) :], batch)
 
     total, terms = supervised, {"supervised": supervised}
-    seen = Pass(parameters, batch, units, losses, supervised, sampled, node_weight, layout)
+    seen = Pass(parameters, batch, units, losses, supervised, sampled, node_weight, null_loss, layout)
     for regularizer, own_heads in zip(regularizers, heads, strict=True):
         penalty, own_terms = regularizer.penalty(seen, own_heads)
         total, terms = total + penalty, terms | own_terms

@@ -160,15 +160,15 @@ def test_each_member_is_standardized_by_its_own_training_rows() -> None:
     result = train(shifted, members(3), hidden_layer_sizes=(), schedule=QUICK)
     for i, member in enumerate(members(3)):
         rows = shifted.inputs[member.train_rows].astype(np.float64)
-        np.testing.assert_allclose(result.shift[i], rows.mean(axis=0), rtol=1e-5)
-        np.testing.assert_allclose(result.scale[i], 1 / rows.std(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(result.standardization.shift[i], rows.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(result.standardization.scale[i], 1 / rows.std(axis=0), rtol=1e-5)
 
 
 def test_categorical_channels_share_one_scale() -> None:
     data = table(kind="categorical")
     result = train(data, members(1), hidden_layer_sizes=(), schedule=QUICK)
     rows = data.inputs[members(1)[0].train_rows][:, 4:].astype(np.float64)
-    np.testing.assert_allclose(result.scale[0, 4:], 1 / np.sqrt(rows.var(axis=0).sum()), rtol=1e-5)
+    np.testing.assert_allclose(result.standardization.scale[0, 4:], 1 / np.sqrt(rows.var(axis=0).sum()), rtol=1e-5)
 
 
 def test_tables_of_different_length_share_a_program() -> None:

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from castlereg.comparison.methods import Candidates, checked_methods
 from castlereg.comparison.result import Comparison
-from castlereg.estimators.base import NetworkEstimator, Rows
+from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.classifier import NetworkClassifier
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.estimators.regressor import NetworkRegressor
@@ -28,11 +28,19 @@ from castlereg.options import check_choice, check_fraction, check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.selection import Fold, FoldGrid, train_folds
-from castlereg.tables.encoding import Scaling
+from castlereg.tables.rows import Coding
 from castlereg.training import Table
 
 Task = Literal["auto", "regression", "classification"]
-_NETWORK_OPTIONS = ("hidden_layer_sizes", "learning_rate", "batch_size", "max_epochs", "patience")
+_NETWORK_OPTIONS = (
+    "hidden_layer_sizes",
+    "categorical_features",
+    "scaling",
+    "learning_rate",
+    "batch_size",
+    "max_epochs",
+    "patience",
+)
 
 
 def compare(
@@ -58,7 +66,8 @@ def compare(
 
     Parameters
     ----------
-    X : array-like of shape (rows, features)
+    X : DataFrame of pandas or polars, or array-like of shape (rows, features)
+        With text, gaps and dates, as in :meth:`castlereg.CastleRegressor.fit`.
     y : array-like of shape (rows,)
     methods : "paper", sequence of str, or mapping
         The paper's ten (:data:`castlereg.comparison.PAPER_METHODS`); some of them by name; or your own, such as
@@ -80,8 +89,8 @@ def compare(
     progress : bool, optional
         Show a progress bar; by default in a terminal or notebook.
     **network
-        Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``learning_rate``, ``batch_size``,
-        ``max_epochs``, ``patience``.
+        Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``, ``scaling``,
+        ``learning_rate``, ``batch_size``, ``max_epochs``, ``patience``.
 
     Returns
     -------
@@ -126,8 +135,8 @@ def compare(
         pd.DataFrame(by_split),
         pd.Series(seconds, name="seconds"),
         "AUROC" if problem.is_classification else "MSE",
-        f"{len(chosen)} methods on {len(problem.columns)} rows x {problem.columns.shape[1]} features, "
-        f"{'classification' if problem.is_classification else 'regression'} of {problem.names[-1]!r}: "
+        f"{len(chosen)} methods on {len(problem.cells)} rows x {problem.cells.shape[1]} features, "
+        f"{'classification' if problem.is_classification else 'regression'} of {problem.name!r}: "
         f"{folds} folds, {held_out} rows held out, {n_splits} random split{'s' if n_splits > 1 else ''}.",
     )
 
@@ -146,11 +155,11 @@ class _Problem:
     """A checked and encoded table, and what scoring needs."""
 
     model: NetworkEstimator
-    columns: NDArray[np.float64]
+    cells: NDArray[np.float64]
     target: NDArray[Any]
-    names: list[str]
+    name: str
     table: Table
-    scaling: Scaling
+    coding: Coding
     seed: np.random.SeedSequence
 
     @classmethod
@@ -163,9 +172,12 @@ class _Problem:
         make = NetworkClassifier if task == "classification" else NetworkRegressor
         model: NetworkEstimator = make(random_state=random_state, **network)
         model._check_options()
-        columns, target, names = model._checked(X, y)
-        table, scaling = model._encoded([Rows(columns, model._encode_target(target), None)], names)
-        return cls(model, columns, target, names, table, scaling, model._seed())
+        rows, names = model._read(X, y)
+        if len(rows.targets) > 1:
+            raise ValueError(f"compare() takes one target, and y has {len(rows.targets)}: compare them one by one")
+        coding, _ = model._coded(rows, None, names)
+        cells = coding.encoder.cells(rows.columns)
+        return cls(model, cells, rows.targets[0], names[-1], coding.table(rows), coding, model._seed())
 
     @property
     def is_classification(self) -> bool:
@@ -173,7 +185,7 @@ class _Problem:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        return self.model._sizes(self.columns.shape[1])
+        return self.model._sizes(self.cells.shape[1])
 
     def splits(self, cv: Any, n_splits: int, test_size: float) -> Iterator[Split]:
         """Hold rows out and cut the others into folds, classes in proportion."""
@@ -194,7 +206,7 @@ class _Problem:
                     raise ValueError(f"cv={cv} folds of the {len(rest)} rows that are not held out: lower cv")
                 make = StratifiedKFold if self.is_classification else KFold
                 splitter = make(int(cv), shuffle=True, random_state=int(rng.integers(2**31)))
-            folds = [(rest[a], rest[b]) for a, b in splitter.split(self.columns[rest], self.target[rest])]
+            folds = [(rest[a], rest[b]) for a, b in splitter.split(self.cells[rest], self.target[rest])]
             yield Split(test_rows, rest, folds)
 
     def run(
@@ -218,8 +230,9 @@ class _Problem:
             yield self._scored(method, number, split, grid.of(of_split))
 
     def _scored(self, method: str, number: int, split: Split, grid: FoldGrid) -> tuple[pd.DataFrame, dict[str, Any]]:
-        fitted = FittedNetwork.from_stack(grid.chosen(), self.table.layout, self.scaling)
-        predicted = self.model._decoded(fitted.target_outputs(self.columns[split.test_rows]))
+        fitted = FittedNetwork.from_stack(grid.chosen(), self.table.layout, self.coding.encoder)
+        outputs = fitted.target_outputs(self.cells[split.test_rows])
+        predicted = self.coding.targets[0].decode(outputs[:, :, 0])
         scores = pd.DataFrame(
             {
                 "method": method,

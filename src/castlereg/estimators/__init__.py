@@ -1,6 +1,14 @@
 """scikit-learn estimators."""
 
 from castlereg.estimators.classifier import CastleClassifier, NetworkClassifier
+from castlereg.estimators.multi_output import CastleMultiOutput, NetworkMultiOutput
 from castlereg.estimators.regressor import CastleRegressor, NetworkRegressor
 
-__all__ = ["CastleClassifier", "CastleRegressor", "NetworkClassifier", "NetworkRegressor"]
+__all__ = [
+    "CastleClassifier",
+    "CastleMultiOutput",
+    "CastleRegressor",
+    "NetworkClassifier",
+    "NetworkMultiOutput",
+    "NetworkRegressor",
+]

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from castlereg.layout import Layout
 from castlereg.network import Parameters, forward, select, squared_adjacency
-from castlereg.tables.encoding import Scaling
+from castlereg.tables.encoding import Encoder
 from castlereg.training import TrainedStack
+from castlereg.training.standardization import Standardization, smooth_clip
 
 # Rows are predicted in blocks of these sizes. Filling up to a multiple of 16 keeps a lone row on the
 # same matrix kernel as a full block, so a prediction never depends on how many rows were asked for.
@@ -24,7 +25,7 @@ _MULTIPLE = 16
 class FittedNetwork:
     """Networks with what surrounds them.
 
-    Prediction runs the target's sub-network alone, on the host, in float64: no compilation, and results that
+    Prediction runs the targets' sub-networks alone, on the host, in float64: no compilation, and results that
     do not depend on the other rows of a call.
 
     Parameters
@@ -32,82 +33,114 @@ class FittedNetwork:
     layout : Layout
     parameters : Parameters
         With a leading member axis; of all sub-networks of CASTLE.
-    shift, scale : array of shape (members, channels)
-        Each member's standardization.
-    scaling : Scaling
-        Of the features, before the members' own.
+    standardization : Standardization
+        Of each member.
+    encoder : Encoder
+        Of the features, before the members' own standardization.
     """
 
     layout: Layout
     parameters: Parameters
-    shift: NDArray[np.float32]
-    scale: NDArray[np.float32]
-    scaling: Scaling
+    standardization: Standardization
+    encoder: Encoder
 
     @classmethod
-    def from_stack(cls, stack: TrainedStack, layout: Layout, scaling: Scaling) -> FittedNetwork:
+    def from_stack(cls, stack: TrainedStack, layout: Layout, encoder: Encoder) -> FittedNetwork:
         """Keep what prediction needs of a trained stack."""
-        return cls(layout, stack.parameters, stack.shift, stack.scale, scaling)
+        return cls(layout, stack.parameters, stack.standardization, encoder)
 
     @property
     def n_members(self) -> int:
         """Number of networks."""
-        return len(self.shift)
+        return len(self.standardization.shift)
 
-    def target_outputs(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Run the target's sub-networks.
+    def target_outputs(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Run the targets' sub-networks.
 
         Parameters
         ----------
-        X : array of shape (rows, features)
-            In the user's units.
+        cells : array of shape (rows, features)
+            As the encoder numbers them.
 
         Returns
         -------
-        array of shape (members, rows, outputs)
+        array of shape (members, rows, targets, outputs)
             Of numeric targets in the encoded unit of the table; logits of classes.
         """
-        outputs = np.empty((self.n_members, len(X), self.layout.output_width))
-        for start in range(0, len(X), _BLOCK):
-            rows = X[start : start + _BLOCK]
-            block = np.zeros((-(-len(rows) // _MULTIPLE) * _MULTIPLE, X.shape[1]))
-            np.subtract(rows, self.scaling.center, out=block[: len(rows)])
+        n_targets = len(self.layout.targets)
+        outputs = np.empty((self.n_members, len(cells), n_targets, self.layout.output_width))
+        for start in range(0, len(cells), _BLOCK):
+            rows = self.encoder.centred(cells[start : start + _BLOCK])
+            block = np.zeros((-(-len(rows) // _MULTIPLE) * _MULTIPLE, rows.shape[1]))
+            block[: len(rows)] = rows
             for member, network in enumerate(self._target_networks):
-                outputs[member, start : start + len(rows)] = forward(network, block)[: len(rows), 0]  # type: ignore[arg-type]
+                seen = self._as_seen(block, member)
+                outputs[member, start : start + len(rows)] = forward(network, seen)[: len(rows)]  # type: ignore[arg-type]
         return self._destandardized(outputs)
 
     def edge_weights(self) -> NDArray[np.float64]:
-        """Return the paper's ``M`` of every member, shape (members, nodes, nodes)."""
-        return np.stack([np.sqrt(squared_adjacency(w.astype(np.float64), self.layout)) for w in self._input_weights()])
+        """Return the paper's ``M`` of every member, shape (members, nodes, nodes), columns in the user's order."""
+        own = np.stack([np.sqrt(squared_adjacency(w.astype(np.float64), self.layout)) for w in self._input_weights()])
+        place = np.r_[np.argsort(self.encoder.order), np.array(self.layout.targets)]
+        return own[:, place[:, None], place]
 
     def _input_weights(self) -> NDArray[np.float32]:
         return np.asarray(self.parameters.input_weights)
 
+    def _as_seen(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
+        """Fill gaps with the member's own means, and draw clipped channels in."""
+        if not (self.layout.has_gaps or self._clipped.any()):
+            return block
+        by, channels = self.standardization, block.shape[1]
+        seen = block.copy()
+        if by.clip_center is not None and by.clip_rate is not None:
+            center, rate = (a[member, :channels].astype(np.float64) for a in (by.clip_center, by.clip_rate))
+            drawn_in = smooth_clip((block / self.encoder.spread - center) * rate)
+            seen[:, self._clipped] = drawn_in[:, self._clipped]
+        if self.layout.has_gaps:
+            # The shift is what standardizes to zero; weights below expect channels not yet divided by their spread.
+            mean = by.shift[member, :channels].astype(np.float64) * self._spread
+            seen = np.where(np.isnan(seen), mean, seen)
+        return seen
+
+    @cached_property
+    def _clipped(self) -> NDArray[np.bool_]:
+        return self.layout.is_clipped[: self.layout.n_feature_channels]
+
+    @cached_property
+    def _spread(self) -> NDArray[np.float64]:
+        """What the channels that the networks see are still to be divided by."""
+        return np.where(self._clipped, 1.0, self.encoder.spread)
+
     @cached_property
     def _target_networks(self) -> list[Parameters]:
-        """Cut out the target's sub-network of every member, with the scales of the features taken into its weights."""
+        """Cut out the targets' sub-networks of every member, with the scales of the features taken into the weights."""
         return [self._target_network(member) for member in range(self.n_members)]
 
     def _target_network(self, member: int) -> Parameters:
         d = self.layout.n_feature_channels
-        (target,) = self.layout.targets
-        held = self._input_weights().shape[2]
-        node = np.array([target if held == self.layout.n_nodes else 0])
-        one = select(jax.tree.map(lambda a: a[member], self.parameters), node)
+        n_targets = len(self.layout.targets)
+        nodes = self._input_weights().shape[2] - n_targets + np.arange(n_targets)  # they stand last
+        one = select(jax.tree.map(lambda a: a[member], self.parameters), nodes)
         one = jax.tree.map(lambda a: np.asarray(a, np.float64), one)
-        # Standardized features are ((X - center) / spread - shift) * scale; only X - center is left to do for each row.
-        shift, scale = self.shift[member, :d].astype(np.float64), self.scale[member, :d].astype(np.float64)
+        # Standardized features are (centred / spread - shift) * scale; only the centring is left to do for each row.
+        by = self.standardization
+        shift, scale = by.shift[member, :d].astype(np.float64), by.scale[member, :d].astype(np.float64)
         weights = one.input_weights[:d]
         network: Parameters = one._replace(
-            input_weights=weights * (scale / self.scaling.spread)[:, None, None],
+            input_weights=weights * (scale / self._spread)[:, None, None],
             input_bias=one.input_bias - np.tensordot(shift * scale, weights, axes=1),
         )
         return network
 
     def _destandardized(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        (target,) = self.layout.targets
-        if self.layout.nodes[target].kind != "numeric":
-            return outputs
-        scale = self.scale[:, -1].astype(np.float64)
-        spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
-        return outputs * spread[:, None, None] + self.shift[:, -1, None, None]
+        """Undo the members' standardization of numeric targets."""
+        by = self.standardization
+        for place, target in enumerate(self.layout.targets):
+            if self.layout.nodes[target].kind != "numeric":
+                continue
+            channel = self.layout.output_channels[target, 0]
+            scale = by.scale[:, channel].astype(np.float64)
+            spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
+            outputs[:, :, place] = outputs[:, :, place] * spread[:, None, None] + by.shift[:, channel, None, None]
+        return outputs

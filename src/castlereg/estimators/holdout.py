@@ -17,6 +17,24 @@ def n_held_out(n_rows: int, fraction: float) -> int:
     return min(max(1, round(fraction * n_rows)), n_rows - 2)
 
 
+def random_split(n_rows: int, fraction: float, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Hold out random rows.
+
+    Parameters
+    ----------
+    n_rows : int
+    fraction : float
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    train_rows, validation_rows : array of int, ascending
+    """
+    held = n_held_out(n_rows, fraction)
+    order = rng.permutation(n_rows)
+    return np.sort(order[held:]), np.sort(order[:held])
+
+
 def stratified_split(
     classes: NDArray[np.int64], fraction: float, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

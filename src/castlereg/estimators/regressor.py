@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.castle import CastleEstimator
-from castlereg.estimators.numeric_target import NumericTarget
+from castlereg.estimators.regression import Regression
 
 
-class CastleRegressor(NumericTarget, CastleEstimator):
+class CastleRegressor(Regression, CastleEstimator):
     """Neural network for regression, regularized by learning the causal graph of the columns and the target.
 
     Parameters
@@ -32,6 +32,12 @@ class CastleRegressor(NumericTarget, CastleEstimator):
     input_init : {"small", "glorot"}
         Scale of the input layers' start: normal with sd 0.01, or the usual one, with which the acyclicity term of wide
         tables drowns all others.
+    categorical_features : sequence of str, int or bool, optional
+        Names, indices or a mask of columns whose numbers are codes without an order. Text and pandas categories are
+        categorical anyway; ``schema_`` shows what every column was taken for.
+    scaling : {"standard", "robust"}
+        ``"robust"`` scales numeric columns by their quartiles and draws far values in smoothly, before standardizing
+        them: for columns with long tails or wild values. The paper standardizes.
     learning_rate : float
         Of Adam.
     batch_size : int
@@ -55,10 +61,14 @@ class CastleRegressor(NumericTarget, CastleEstimator):
         The learned graph, without cycles.
     history_ : DataFrame
         One row per network and epoch; losses are in units of the target's variance.
+    schema_ : DataFrame
+        One row per column of X: its kind, levels, number of gaps, and what else was noticed.
     validation_loss_ : float
         At the best epoch.
     network_ : FittedNetwork
         The trained weights.
+    n_outputs_ : int
+        Number of targets.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -75,7 +85,7 @@ class CastleRegressor(NumericTarget, CastleEstimator):
     """
 
 
-class NetworkRegressor(NumericTarget, NetworkEstimator):
+class NetworkRegressor(Regression, NetworkEstimator):
     """Neural network for regression with any regularizers; none is early stopping alone, the paper's Baseline.
 
     The same network as :class:`CastleRegressor`'s, from the same starting weights for the same seed, but the target's
@@ -87,13 +97,13 @@ class NetworkRegressor(NumericTarget, NetworkEstimator):
         Such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
     input_init : {"small", "glorot"}
         Scale of the input layer's start: normal with sd 0.01, which often predicts better, or the usual one.
-    hidden_layer_sizes, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
-random_state, verbose
+    hidden_layer_sizes, categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, \
+validation_fraction, n_members, random_state, verbose
         As in :class:`CastleRegressor`.
 
     Attributes
     ----------
-    history_, validation_loss_, network_, n_features_in_, feature_names_in_
+    history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleRegressor`.
     graph_ : CausalGraph
         Only with a regularizer that trains the sub-networks of all columns, such as ``Castle``.

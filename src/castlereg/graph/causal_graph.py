@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,8 @@ class CausalGraph:
         ``weights.loc[cause, effect]``, zero where there is no edge.
     learned_weights : DataFrame
         The weights before edges that close a cycle were dropped.
-    target : str
-        Name of the target.
+    targets : tuple of str
+        Names of the targets.
 
     Examples
     --------
@@ -46,10 +47,10 @@ class CausalGraph:
 
     weights: pd.DataFrame
     learned_weights: pd.DataFrame
-    target: str
+    targets: tuple[str, ...]
 
     @classmethod
-    def from_weights(cls, weights: NDArray[np.float64], names: list[str], target: str) -> CausalGraph:
+    def from_weights(cls, weights: NDArray[np.float64], names: list[str], target: str | Sequence[str]) -> CausalGraph:
         """Cut learned weights down to a graph without cycles, strongest edges first.
 
         Parameters
@@ -58,8 +59,8 @@ class CausalGraph:
             ``weights[j, k]`` is the weight of j -> k, the paper's ``M``.
         names : list of str
             One for each node, all different.
-        target : str
-            One of the names.
+        target : str or sequence of str
+            One of the names, or several.
 
         Returns
         -------
@@ -67,15 +68,22 @@ class CausalGraph:
         """
         if len(names) != len(weights) or len(set(names)) != len(names):
             raise ValueError(f"{len(weights)} nodes need as many different names, got {names}")
-        if target not in names:
-            raise ValueError(f"target {target!r} is not among the nodes {names}")
+        targets = (target,) if isinstance(target, str) else tuple(target)
+        for one in targets:
+            if one not in names:
+                raise ValueError(f"target {one!r} is not among the nodes {names}")
         learned = np.asarray(weights, dtype=np.float64)
         kept = acyclic_cut(learned)
         return cls(
             weights=pd.DataFrame(kept, index=names, columns=names),
             learned_weights=pd.DataFrame(learned, index=names, columns=names),
-            target=target,
+            targets=targets,
         )
+
+    @property
+    def target(self) -> str:
+        """Name of the target, the first of several."""
+        return self.targets[0]
 
     @property
     def nodes(self) -> list[str]:

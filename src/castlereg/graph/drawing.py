@@ -40,7 +40,7 @@ def draw(graph: CausalGraph, ax: Axes | None, max_edges: int) -> Axes:
 
     boxes = {}
     for node, (x, y) in place.items():
-        target = node == graph.target
+        target = node in graph.targets
         boxes[node] = ax.text(
             x,
             y,
@@ -78,7 +78,7 @@ def draw(graph: CausalGraph, ax: Axes | None, max_edges: int) -> Axes:
                 shrinkB=2,
                 lw=0.6 + 3.0 * strength,
                 alpha=0.35 + 0.6 * strength,
-                color=_INTO_TARGET if edge.effect == graph.target else _EDGE,
+                color=_INTO_TARGET if edge.effect in graph.targets else _EDGE,
                 zorder=2,
             )
         )

@@ -11,7 +11,7 @@ from jax import Array
 
 from castlereg.layout import Layout
 from castlereg.network import glorot
-from castlereg.objective import Pass, node_losses
+from castlereg.objective import Pass, cell_losses
 from castlereg.options import check_number
 from castlereg.regularizers.protocol import Regularizer
 
@@ -21,8 +21,8 @@ class Autoencoder(Regularizer):
     """Add the loss of reconstructing all features from the last hidden layer of the target's sub-network (SAE).
 
     The head that reconstructs is one dense layer, trained along and dropped afterwards. The loss is the mean over
-    the features of squared error, logistic or softmax loss, as their kind asks. Unlike CASTLE every feature is
-    reconstructed from all of them, itself included.
+    the features of squared error, logistic or softmax loss, as their kind asks, without missing cells. Unlike CASTLE
+    every feature is reconstructed from all of them, itself included.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ class Autoencoder(Regularizer):
             len(layout.targets), -1, layout.n_features, layout.output_width
         )
         weight = seen.node_weight[features]
-        truth = seen.batch.truth[:, features]
-        losses = jnp.stack([node_losses(of_target, truth, layout, features) for of_target in outputs]).mean(axis=0)
+        losses = jnp.stack(
+            [cell_losses(of_target, seen.batch, layout, features, seen.null_loss) for of_target in outputs]
+        ).mean(axis=0)
         loss = jnp.sum(seen.batch.weight[:, None] * losses * weight) / jnp.maximum(jnp.sum(weight), 1.0)
         return self.strength * loss, {"autoencoder": loss}

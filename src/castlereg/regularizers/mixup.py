@@ -54,4 +54,10 @@ class MixUp(Regularizer):
         present = jnp.sum(batch.weight > 0)  # they stand first
         offset = jnp.minimum((turn * present).astype(place.dtype), present - 1)
         partner = jnp.where(place < present, (place + offset) % jnp.maximum(present, 1), place)
-        return Batch(*(share * array + (1 - share) * array[partner] for array in batch))
+
+        def mixed(array: Array) -> Array:
+            return share * array + (1 - share) * array[partner]
+
+        # A mixture with a missing cell is missing.
+        observed = None if batch.observed is None else batch.observed * batch.observed[partner]
+        return Batch(mixed(batch.inputs), mixed(batch.truth), mixed(batch.weight), observed)

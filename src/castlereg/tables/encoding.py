@@ -1,15 +1,18 @@
-"""Numeric columns and a target, encoded for a network and decoded from it."""
+"""From cells to channels: what a network sees of a table."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout, Node
-
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
+from castlereg.notices import warn_user
+from castlereg.tables.reading import Columns
+from castlereg.tables.schema import ColumnSchema, cells_by_schema
 
 
 @dataclass(frozen=True)
@@ -22,14 +25,20 @@ class Scaling:
     """
 
     center: NDArray[np.float64]  # (columns,)
-    spread: NDArray[np.float64]  # (columns,), 1 for constant columns
+    spread: NDArray[np.float64]  # (columns,), 1 for columns that do not vary
 
     @classmethod
     def fit(cls, columns: NDArray[np.float64]) -> Scaling:
-        """Measure columns, shape (rows, columns)."""
-        center = columns.mean(axis=0)
-        spread = columns.std(axis=0)
-        return cls(center, np.where(is_constant(columns), 1.0, spread))
+        """Measure columns, shape (rows, columns), that may have NaN."""
+        present = ~np.isnan(columns)
+        if present.all():
+            center, spread = columns.mean(axis=0), columns.std(axis=0)
+        else:
+            count = np.maximum(present.sum(axis=0), 1)
+            center = np.where(present, columns, 0.0).sum(axis=0) / count
+            spread = np.sqrt((np.where(present, columns - center, 0.0) ** 2).sum(axis=0) / count)
+        varies = spread > 4 * np.finfo(np.float64).eps * np.abs(center)
+        return cls(center, np.where(varies, spread, 1.0))
 
     def encode(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centre and divide."""
@@ -42,47 +51,155 @@ class Scaling:
         return columns
 
 
-def is_constant(columns: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which columns hold one value, or values that differ by rounding only, shape (columns,)."""
-    largest = np.abs(columns).max(axis=0)
-    constant: NDArray[np.bool_] = np.ptp(columns, axis=0) <= 4 * np.finfo(np.float64).eps * largest
-    return constant
-
-
-def check_range(columns: NDArray[np.float64], names: list[str], what: str) -> None:
-    """Refuse values that float32 cannot hold.
+@dataclass(frozen=True)
+class Encoder:
+    """The features of a table as channels.
 
     Parameters
     ----------
-    columns : array of shape (rows, columns)
-    names : list of str
-    what : str
-        What the columns are, for the message: "X" or "y".
+    schema : tuple of ColumnSchema
+        Of the columns as the user has them.
+    order : tuple of int
+        Which column each node is: networks see columns in an order of their own, see
+        :func:`castlereg.tables.column_order.column_order`.
+    nodes : tuple of Node
+        In that order.
+    scaling : Scaling
+        Of the nodes; places 0 and 1 for categorical ones, which have no scale.
     """
-    if columns.size and max(columns.max(), -columns.min()) > _FLOAT32_MAX:
-        row, column = np.argwhere(np.abs(columns) > _FLOAT32_MAX)[0]
-        raise ValueError(
-            f"{what} has {columns[row, column]:g} in row {row} of column {names[column]!r}, beyond the range of "
-            f"float32 (3.4e38) that networks compute in: rescale the column or take its logarithm"
+
+    schema: tuple[ColumnSchema, ...]
+    order: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    scaling: Scaling
+
+    @classmethod
+    def fit(
+        cls,
+        schema: tuple[ColumnSchema, ...],
+        cells: NDArray[np.float64],
+        order: Sequence[int],
+        *,
+        clipped: bool = False,
+    ) -> Encoder:
+        """Measure the cells of a table.
+
+        Parameters
+        ----------
+        schema : tuple of ColumnSchema
+        cells : array of shape (rows, columns)
+            From :func:`castlereg.tables.schema.cells_by_schema`.
+        order : sequence of int
+        clipped : bool
+            Whether numeric columns are clipped.
+
+        Returns
+        -------
+        Encoder
+        """
+        columns = [schema[j] for j in order]
+        scaling = Scaling.fit(cells[:, list(order)])
+        for k, column in enumerate(columns):
+            if column.kind == "categorical":
+                scaling.center[k], scaling.spread[k] = 0.0, 1.0
+            elif column.kind == "binary":
+                of_column = cells[:, order[k]]
+                lowest, highest = np.nanmin(of_column), np.nanmax(of_column)
+                scaling.center[k], scaling.spread[k] = lowest, highest - lowest
+        return cls(schema, tuple(order), tuple(column.node(clipped) for column in columns), scaling)
+
+    def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
+        """Number the levels of another table with the same columns."""
+        return cells_by_schema(columns, self.schema, what)
+
+    def warn_of_new_gaps(self, cells: NDArray[np.float64], what: str = "X") -> None:
+        """Warn of gaps in columns that had none in training."""
+        new = [
+            f"{int(gaps)} in {column.name!r}"
+            for gaps, column in zip(np.isnan(cells).sum(axis=0), self.schema, strict=True)
+            if gaps and not column.missing
+        ]
+        if new:
+            shown = ", ".join(new[:5]) + (f" and in {len(new) - 5} more columns" if len(new) > 5 else "")
+            warn_user(f"{what} has gaps in columns that had none in training: {shown}; they count as the column's mean")
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """Nodes that have nothing to tell."""
+        return tuple(k for k, j in enumerate(self.order) if self.schema[j].constant)
+
+    def layout(self, *targets: Node) -> Layout:
+        """Return the layout of the features and these targets."""
+        return Layout((*self.nodes, *targets))
+
+    @cached_property
+    def spread(self) -> NDArray[np.float64]:
+        """What centred channels are to be divided by, shape (channels,)."""
+        return np.concatenate(
+            [
+                np.r_[np.full(node.levels, self.scaling.spread[k]), np.ones(int(node.gaps))]
+                for k, node in enumerate(self.nodes)
+            ]
         )
 
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """First channel of every node."""
+        return np.cumsum([0, *(node.channels for node in self.nodes)])
 
-def target_node(n_classes: int | None) -> Node:
-    """Return the node of a target: numeric, or of this many classes."""
-    if n_classes is None:
-        return Node(target=True)
-    if n_classes == 2:
-        return Node("binary", target=True)
-    return Node("categorical", n_classes, target=True)
+    @cached_property
+    def _places(self) -> NDArray[np.int64]:
+        return np.array(self.order)
 
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether every column is one channel of numbers, so that centring is all there is to do."""
+        return all(node.channels == 1 for node in self.nodes) and not any(c.is_coded for c in self.schema)
 
-def numeric_layout(n_features: int, target: Node) -> Layout:
-    """Return the layout of numeric features and one target."""
-    return Layout((*(Node() for _ in range(n_features)), target))
+    def centred(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn cells into channels that are centred but not yet divided by :attr:`spread`.
 
+        Value channels of a missing cell are NaN when the column had gaps in training, and the mean otherwise. An
+        unknown level is none of the known ones; between them for a binary column, and the mean for an ordinal one.
 
-def class_channels(codes: NDArray[np.int64], n_classes: int) -> NDArray[np.float64]:
-    """Encode classes 0..n-1 as channels: 0 or 1 for two classes, else one channel per class."""
-    if n_classes == 2:
-        return codes[:, None].astype(np.float64)
-    return np.eye(n_classes)[codes]
+        Parameters
+        ----------
+        cells : array of shape (rows, columns)
+
+        Returns
+        -------
+        array of shape (rows, channels)
+        """
+        values = cells[:, self._places] - self.scaling.center
+        has_gaps = bool(np.isnan(values).any())
+        if self._is_plain and not has_gaps:
+            return values
+        out = np.empty((len(cells), int(self._first[-1])))
+        single = [k for k, node in enumerate(self.nodes) if node.kind != "categorical"]
+        out[:, self._first[single]] = values[:, single]
+        for k, node in enumerate(self.nodes):
+            column, first = self.schema[self.order[k]], self._first[k]
+            if column.is_coded and node.kind != "categorical":
+                own = out[:, first]
+                unknown = values[:, k] + self.scaling.center[k] == -1
+                own[unknown] = self.scaling.spread[k] / 2 if node.kind == "binary" else 0.0
+            elif node.kind == "categorical":
+                out[:, first : first + node.levels] = values[:, k, None] == np.arange(node.levels)
+            if has_gaps or node.gaps:
+                self._fill_gaps(out, np.isnan(values[:, k]), node, first, k)
+        return out
+
+    def _fill_gaps(self, out: NDArray[np.float64], missing: NDArray[np.bool_], node: Node, first: int, k: int) -> None:
+        channels = out[:, first : first + node.levels]
+        if node.gaps:
+            out[:, first + node.levels] = missing
+            channels[missing] = np.nan
+        elif node.kind == "numeric":
+            channels[missing] = 0.0
+        else:  # no gaps in training: nothing is known of the cell
+            channels[missing] = 0.0 if node.kind == "categorical" else self.scaling.spread[k] / 2
+
+    def encode(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn cells into channels near zero with unit spread."""
+        encoded: NDArray[np.float64] = self.centred(cells) / self.spread
+        return encoded

@@ -17,34 +17,6 @@ from numpy.typing import NDArray
 _MOST_REPETITIONS = 10
 
 
-def in_own_order(
-    X: NDArray[np.float64], y: NDArray[Any], weight: NDArray[np.float64] | None
-) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[np.float32] | None]:
-    """Repeat or drop rows as their weights say, and order them by their values.
-
-    Parameters
-    ----------
-    X : array of shape (rows, features)
-    y : array of shape (rows,)
-    weight : array of shape (rows,), optional
-        Not negative.
-
-    Returns
-    -------
-    X, y : array
-        Rows with a positive weight, in their own order.
-    weight : array of float32 or None
-        None when all that is left weighs alike.
-    """
-    if weight is not None:
-        repeated = repeated_rows(weight)
-        rows = np.flatnonzero(weight) if repeated is None else repeated
-        X, y = X[rows], y[rows]
-        weight = weight[rows] if repeated is None else None
-    order = row_order([y, *X.T, *([] if weight is None else [weight])])
-    return X[order], y[order], None if weight is None else weight[order].astype(np.float32)
-
-
 def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
     """Order rows by their values.
 
@@ -64,6 +36,11 @@ def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
     >>> row_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 5.0, 4.0])])
     array([1, 2, 0])
     """
+    return np.argsort(row_ranks(columns), kind="stable")
+
+
+def row_ranks(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
+    """Rank rows by their values, equal rows alike; see :func:`row_order`."""
     codes: NDArray[np.int64] | None = None
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)
@@ -72,7 +49,7 @@ def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
             break
     if codes is None:
         raise ValueError("no column to order rows by")
-    return np.argsort(codes, kind="stable")
+    return codes
 
 
 def repeated_rows(weight: NDArray[np.float64]) -> NDArray[np.int64] | None:

@@ -19,9 +19,10 @@ from jax.sharding import Mesh
 
 from castlereg.layout import Layout
 from castlereg.network import Packed, mask_inputs, pack, unpack
-from castlereg.objective import Batch, node_losses, regularized_loss, supervised_loss, target_outputs
+from castlereg.objective import Batch, cell_losses, regularized_loss, supervised_loss, target_outputs
 from castlereg.regularizers import Regularizer
 from castlereg.training.devices import EVERYWHERE, MEMBERS
+from castlereg.training.standardization import Standardization, standardize
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
 MAX_RESTARTS = 5
@@ -60,8 +61,7 @@ class MemberInputs(NamedTuple):
     drawn: tuple[Any, ...]  # (epochs, steps, ...), random numbers of each regularizer
     steps: Array  # steps in an epoch
     validation_rows: Array  # (validation,)
-    shift: Array  # (channels,)
-    scale: Array  # (channels,), what centred channels are multiplied by
+    standardization: Standardization
     mean_weight: Array  # of the training rows
     regularizers: tuple[Regularizer, ...]  # with the member's strengths
 
@@ -158,7 +158,8 @@ def _train_member(
 
     def validation_loss(network: Packed) -> Array:
         outputs = target_outputs(unpack(network, hidden_layer_sizes, layout.output_width), validation.inputs, layout)
-        return supervised_loss(node_losses(outputs, validation.truth[:, targets], layout, targets), validation)
+        null_loss = inputs.standardization.null_loss
+        return supervised_loss(cell_losses(outputs, validation, layout, targets, null_loss), validation)  # type: ignore[arg-type]
 
     def unfinished(carry: tuple[Array, MemberState, Array]) -> Array:
         return (carry[0] < shared.epochs) & carry[1].active
@@ -209,6 +210,7 @@ def _run_steps(
                 regularizers,
                 layout,
                 node_weight=shared.node_weight,
+                null_loss=inputs.standardization.null_loss,  # type: ignore[arg-type]
                 sampled=sampled,
                 heads=trained[1],
                 states=states,
@@ -232,13 +234,19 @@ def _run_steps(
 def _gather(rows: Array, inputs: MemberInputs, shared: Shared, layout: Layout) -> Batch:
     """Collect batches of rows, shape (..., batch), standardized by the member's own training rows."""
     encoded = shared.inputs[rows]
-    x = (encoded - inputs.shift) * inputs.scale
+    x = standardize(encoded, inputs.standardization, layout)
     numeric = layout.is_kind("numeric")[layout.channel_nodes]
     truth = x if numeric.all() else jnp.where(numeric, x, encoded)
     truth = truth[..., None] if layout.n_channels == layout.n_nodes else truth[..., layout.output_channels]
     weight = shared.weight[rows]
     present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
-    return Batch(x, truth, weight / (present * inputs.mean_weight))
+    weight = weight / (present * inputs.mean_weight)
+    if not layout.has_gaps:
+        return Batch(x, truth, weight)
+    # Standardized, the mean is zero: that is what missing cells are filled with.
+    missing = jnp.isnan(truth[..., 0])
+    x, truth = jnp.where(jnp.isnan(x), 0.0, x), jnp.where(missing[..., None], 0.0, truth)
+    return Batch(x, truth, weight, (~missing).astype(x.dtype))
 
 
 def _close_epoch(

@@ -6,7 +6,6 @@ share the table and differ in their rows, seed and strengths. Each is standardiz
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +17,15 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from castlereg.network import InputInit, initialize, mask_inputs, pack
+from castlereg.notices import warn_user
 from castlereg.objective import trained_nodes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.training import program
 from castlereg.training.batches import BatchPlan, rounded_up
 from castlereg.training.devices import lanes, members_mesh, replicated, sharded
-from castlereg.training.members import Member, Schedule, Table, standardization
+from castlereg.training.members import Member, Schedule, Table
+from castlereg.training.standardization import measure
 from castlereg.training.trained import Log, TrainedStack, history_frame, report_restarts, unpack_all
 
 # Work of one call of the program, in floating-point operations: a fraction of a second on one core, so that the
@@ -106,7 +107,7 @@ class _Stack:
         self.plans = [
             BatchPlan(m.train_rows.astype(np.int32), schedule.batch_size, m.seed, schedule.draws) for m in members
         ]
-        self.shift, self.scale, mean_weight = standardization(table, members)
+        self.standardization, mean_weight = measure(table, members)
         self.edge_mask = layout.edge_mask(table.constant)[:, list(self.nodes)]
         self.empty_row = rounded_up(len(table.inputs) + 1) - 1
         self.shared = self._shared()
@@ -117,8 +118,7 @@ class _Stack:
         self.fixed: dict[str, Any] = {
             "steps": self.steps,
             "validation_rows": self._validation_rows(members),
-            "shift": self.shift,
-            "scale": self.scale,
+            "standardization": self.standardization,
             "mean_weight": mean_weight,
             "regularizers": self.regularizers,
         }
@@ -201,17 +201,15 @@ class _Stack:
         if interrupted and not np.isfinite(states.best_loss).all():
             raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
         if interrupted:
-            warnings.warn(
+            warn_user(
                 f"training was interrupted after {int(states.epoch.max())} of at most {self.schedule.max_epochs} "
                 "epochs: the model is the best so far",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         report_restarts(history, states, self.schedule)
         return TrainedStack(
             parameters=unpack_all(states.best, self.hidden_layer_sizes, self.table.layout),
-            shift=self.shift,
-            scale=self.scale,
+            standardization=self.standardization,
             validation_loss=states.best_loss,
             best_epoch=states.best_epoch,
             history=history.drop(columns="finite"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, unpack
+from castlereg.notices import warn_user
 from castlereg.training.members import Schedule
 from castlereg.training.program import RATE_AFTER_RESTART, MemberState
+from castlereg.training.standardization import Standardization
 
 Log = tuple[NDArray[np.int64], NDArray[np.float32]]
 
@@ -28,8 +29,8 @@ class TrainedStack:
     ----------
     parameters : Parameters
         Of the best epoch, with a leading member axis.
-    shift, scale : array of shape (members, channels)
-        Standardized channels are ``(encoded - shift) * scale``.
+    standardization : Standardization
+        Of each member, from its training rows.
     validation_loss : array of shape (members,)
         At the best epoch; infinite for a member that never had a finite loss.
     best_epoch : array of int, shape (members,)
@@ -41,8 +42,7 @@ class TrainedStack:
     """
 
     parameters: Parameters
-    shift: NDArray[np.float32]
-    scale: NDArray[np.float32]
+    standardization: Standardization
     validation_loss: NDArray[np.float32]
     best_epoch: NDArray[np.int32]
     history: pd.DataFrame
@@ -55,8 +55,7 @@ class TrainedStack:
         history = self.history[self.history["member"].isin(number)]
         return TrainedStack(
             parameters,
-            self.shift[members],
-            self.scale[members],
+            self.standardization.of_member(members),
             self.validation_loss[members],
             self.best_epoch[members],
             history.assign(member=history["member"].map(number)).reset_index(drop=True),
@@ -101,11 +100,10 @@ def history_frame(logs: Sequence[Log], columns: Sequence[str]) -> pd.DataFrame:
 def report_restarts(history: pd.DataFrame, states: MemberState, schedule: Schedule) -> None:
     """Warn of epochs that were undone; refuse a stack of which no network ever had a finite loss."""
     for row in history[history["finite"] == 0].itertuples():
-        warnings.warn(
+        warn_user(
             f"network {row.member}: the loss was not finite in epoch {row.epoch}; went on from epoch {row.epoch - 1} "
             f"with learning rate {row.learning_rate * RATE_AFTER_RESTART:.1g}: a lower learning_rate avoids this",
             ConvergenceWarning,
-            stacklevel=6,
         )
     failed = np.flatnonzero(~np.isfinite(states.best_loss))
     if len(failed) == 0:
@@ -117,4 +115,4 @@ def report_restarts(history: pd.DataFrame, states: MemberState, schedule: Schedu
     )
     if len(failed) == len(states.best_loss):
         raise FloatingPointError(message)
-    warnings.warn(message, ConvergenceWarning, stacklevel=6)
+    warn_user(message, ConvergenceWarning)

@@ -1,0 +1,173 @@
+"""Several targets of any kind in one network: numbers and classes side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import r2_score
+from sklearn.utils.metaestimators import available_if
+
+from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.castle import CastleEstimator
+from castlereg.tables.rows import Coding
+from castlereg.tables.targets import (
+    ClassTarget,
+    NumericTarget,
+    Target,
+    as_classes,
+    as_numbers,
+    is_numeric_target,
+    read_target,
+)
+
+
+def _has_classes(model: MultiOutput) -> bool:
+    """Tell whether there is a target whose classes have probabilities."""
+    coding: Coding | None = getattr(model, "_coding", None)
+    return coding is not None and any(isinstance(target, ClassTarget) for target in coding.targets)
+
+
+class MultiOutput(NetworkEstimator):
+    """What every estimator of mixed targets does."""
+
+    def predict(self, X: ArrayLike) -> pd.DataFrame:
+        """Predict every target.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, features)
+
+        Returns
+        -------
+        DataFrame
+            One column per target: values of numeric ones, the most probable class of others.
+        """
+        values = self._decoded(X)
+        columns = [
+            value if isinstance(target, NumericTarget) else target.classes[value.argmax(axis=1)]
+            for target, value in zip(self._coding.targets, values, strict=True)
+        ]
+        return pd.DataFrame(dict(zip(self.target_names_, columns, strict=True)), index=getattr(X, "index", None))
+
+    @available_if(_has_classes)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike) -> dict[str, pd.DataFrame] | pd.DataFrame:
+        """Predict the probability of every class of the targets that have classes.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, features)
+
+        Returns
+        -------
+        dict of str to DataFrame
+            By target; one column per class. The frame itself when there is just one target.
+        """
+        index = getattr(X, "index", None)
+        probabilities = {
+            name: pd.DataFrame(value, columns=target.classes, index=index)
+            for name, target, value in zip(self.target_names_, self._coding.targets, self._decoded(X), strict=True)
+            if isinstance(target, ClassTarget)
+        }
+        return probabilities if self.n_outputs_ > 1 else probabilities[self.target_names_[0]]
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the mean over targets of R2 for numbers and of the share predicted right for classes.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, features)
+        y : array-like of shape (rows, targets)
+        sample_weight : array-like of shape (rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        scores = []
+        for target, truth, name in zip(self._coding.targets, read_target(y)[0], self.target_names_, strict=True):
+            column = predicted[name].to_numpy()
+            if isinstance(target, NumericTarget):
+                scores.append(r2_score(truth, column, sample_weight=sample_weight))
+            else:
+                scores.append(np.average(column == truth, weights=sample_weight))  # type: ignore[arg-type]
+        return float(np.mean(scores))
+
+    @property
+    def target_names_(self) -> list[str]:
+        """Names of the targets."""
+        return [target.name for target in self._coding.targets]
+
+    def _as_target(self, column: NDArray[Any], name: str) -> NDArray[Any]:
+        return as_numbers(column, name) if is_numeric_target(column) else as_classes(column, name)
+
+    def _fit_target(self, column: NDArray[Any], name: str) -> Target:
+        return NumericTarget.fit(column, name) if is_numeric_target(column) else ClassTarget.fit(column, name)
+
+
+class CastleMultiOutput(MultiOutput, CastleEstimator):
+    """CASTLE for several targets of any kind: numbers and classes side by side, in one network and one graph.
+
+    A target of text, booleans or two values is one of classes; all others are numbers. No target is an input of
+    another.
+    The loss is the sum over targets, each in units of its own base rate, so that none drowns the others.
+
+    Parameters
+    ----------
+    reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, sparsity, reconstruct, regularizers, setting, input_init, \
+categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
+random_state, verbose
+        As in :class:`CastleRegressor`. Rows held out to stop by are a share of every class of the first target that
+        has classes.
+
+    Attributes
+    ----------
+    target_names_ : list of str
+        Names of the targets.
+    graph_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+        As in :class:`CastleRegressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from castlereg import CastleMultiOutput
+    >>> frame = load_wine(as_frame=True).frame
+    >>> frame["target"] = frame["target"].map({0: "barolo", 1: "grignolino", 2: "barbera"})
+    >>> targets = ["alcohol", "target"]
+    >>> model = CastleMultiOutput(max_epochs=20, random_state=0).fit(frame.drop(columns=targets), frame[targets])
+    >>> list(model.predict(frame.drop(columns=targets)).columns)
+    ['alcohol', 'target']
+    >>> model.predict_proba(frame.drop(columns=targets))["target"].shape
+    (178, 3)
+    >>> model.graph_.targets
+    ('alcohol', 'target')
+    """
+
+
+class NetworkMultiOutput(MultiOutput, NetworkEstimator):
+    """The same network as :class:`CastleMultiOutput`'s with any regularizers; none is early stopping alone.
+
+    Parameters
+    ----------
+    regularizers, hidden_layer_sizes, input_init, categorical_features, scaling, learning_rate, batch_size, \
+max_epochs, patience, validation_fraction, n_members, random_state, verbose
+        As in :class:`NetworkRegressor`.
+
+    Attributes
+    ----------
+    target_names_, history_, schema_, validation_loss_, network_, graph_, n_outputs_, n_features_in_, feature_names_in_
+        As in :class:`CastleMultiOutput`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from castlereg import NetworkMultiOutput
+    >>> X, y = load_wine(return_X_y=True, as_frame=True)
+    >>> targets = X[["alcohol"]].assign(kind=y.astype(str))
+    >>> model = NetworkMultiOutput(max_epochs=20, random_state=0).fit(X.drop(columns="alcohol"), targets)
+    >>> model.predict(X.drop(columns="alcohol")).shape
+    (178, 2)
+    """

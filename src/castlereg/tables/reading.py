@@ -1,0 +1,406 @@
+"""From what the user gave to columns of numbers, gaps and levels.
+
+Frames of pandas and polars are read column by column, so that each keeps its type; arrays and lists of lists as
+a whole when they hold numbers. Nothing is coerced silently: what has no place in a network is refused with its column
+and row.
+
+==============================  =================================================
+a column holds                  it becomes
+==============================  =================================================
+numbers, booleans               numbers
+dates, times, durations         days, since 1970 for dates
+text                            levels
+pandas categories               levels, in their order when they are ordered
+text of numbers and ``?``       numbers and gaps, with a warning
+None, NaN, NaT, pd.NA           gaps
+==============================  =================================================
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Number
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils.validation import check_array
+
+from castlereg.notices import warn_user
+
+Holds = Literal["numbers", "text", "dates", "nothing"]
+Level = str | float
+
+# Texts that stand for a missing value in a column that is text for their sake alone.
+MISSING_MARKS = frozenset(
+    ["", "?", "-", "--", ".", "NA", "N/A", "na", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "missing"]
+)
+_DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """What a column holds.
+
+    Parameters
+    ----------
+    name : str
+    holds : {"numbers", "text", "dates", "nothing"}
+        "nothing" for a column of gaps alone.
+    levels : tuple, optional
+        Values that the cells are numbers of; None when cells are values themselves.
+    ordered : bool
+        Whether the order of the levels means something.
+    marks : tuple of str
+        Texts that were read as gaps.
+    """
+
+    name: str
+    holds: Holds = "numbers"
+    levels: tuple[Level, ...] | None = None
+    ordered: bool = False
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table as numbers.
+
+    Parameters
+    ----------
+    cells : array of float64, shape (rows, columns)
+        Values, or places in the column's levels; NaN for gaps.
+    types : tuple of ColumnType
+    """
+
+    cells: NDArray[np.float64]
+    types: tuple[ColumnType, ...]
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [column.name for column in self.types]
+
+    def take(self, rows: NDArray[np.int64]) -> Columns:
+        """Keep some rows, in this order."""
+        return replace(self, cells=self.cells[rows])
+
+
+def read_columns(X: Any, what: str = "X") -> Columns:
+    """Read a table.
+
+    Parameters
+    ----------
+    X : DataFrame of pandas or polars, or array-like of shape (rows, columns)
+    what : str
+        Its name in messages.
+
+    Returns
+    -------
+    Columns
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns = read_columns(pd.DataFrame({"age": [31, None], "city": ["Rome", "Oslo"]}))
+    >>> columns.cells
+    array([[31.,  1.],
+           [nan,  0.]])
+    >>> columns.types[1].levels
+    ('Oslo', 'Rome')
+    """
+    if is_frame(X):
+        columns = _read_frame(X, what)
+    else:
+        values = _as_array(X, what)
+        if values.dtype.kind in "biuf":
+            cells = check_array(values, dtype=np.float64, ensure_all_finite=False, input_name=what)
+            columns = Columns(cells, tuple(ColumnType(f"x{j}") for j in range(cells.shape[1])))
+        else:
+            names = [f"x{j}" for j in range(values.shape[1])]
+            columns = _read_series([pd.Series(values[:, j]) for j in range(len(names))], names, what)
+    _check_shape(columns, what)
+    check_range(columns.cells, columns.names, what)
+    return columns
+
+
+def is_frame(X: Any) -> bool:
+    """Tell whether this is a frame of pandas, polars or the like: named columns that can be had one by one."""
+    return hasattr(X, "columns") and hasattr(X, "__getitem__") and len(getattr(X, "shape", ())) == 2
+
+
+def check_range(cells: NDArray[np.float64], names: Sequence[str], what: str) -> None:
+    """Refuse infinity and values that float32 cannot hold.
+
+    Parameters
+    ----------
+    cells : array of shape (rows, columns)
+        May have NaN.
+    names : list of str
+    what : str
+        What the columns are, for the message.
+    """
+    if not cells.size:
+        return
+    largest = float(np.finfo(np.float32).max)
+    if not (np.fmax.reduce(cells, axis=None) > largest or np.fmin.reduce(cells, axis=None) < -largest):
+        return
+    row, column = np.argwhere(np.abs(cells) > largest)[0]
+    value = cells[row, column]
+    if np.isinf(value):
+        raise ValueError(
+            f"{what} contains infinity: {value:g} in row {row} of column {names[column]!r}; replace it or drop the row"
+        )
+    raise ValueError(
+        f"{what} has {value:g} in row {row} of column {names[column]!r}, beyond the range of "
+        "float32 (3.4e38) that networks compute in: rescale the column or take its logarithm"
+    )
+
+
+# --- arrays --------------------------------------------------------------------------------------
+
+
+def _as_array(X: Any, what: str) -> NDArray[Any]:
+    """Turn an array-like into a two-dimensional array of numbers or objects, or refuse it as scikit-learn does."""
+    if issparse(X):
+        check_array(X)  # refuses, and says how to make it dense
+    try:
+        values = np.asarray(X)
+    except ValueError as error:
+        raise ValueError(f"{what} is not a table: its rows have different lengths or hold arrays") from error
+    if values.dtype.kind in "OUSmM" and values.ndim == 2 and values.size:
+        if values.dtype.kind in "US" and not isinstance(X, np.ndarray):
+            values = np.asarray(X, dtype=object)  # a list of lists: numbers stay numbers
+        return values
+    checked: NDArray[Any] = check_array(values, dtype=None, ensure_all_finite=False, input_name=what)
+    return checked
+
+
+# --- frames --------------------------------------------------------------------------------------
+
+
+def _read_frame(X: Any, what: str) -> Columns:
+    names = [str(name) for name in X.columns]
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise ValueError(
+            f"{what} has {names.count(twice)} columns named {twice!r}: rename them, so that each is a node of its own"
+        )
+    if isinstance(X, pd.DataFrame):
+        dtypes = list(X.dtypes)
+        if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
+            return Columns(X.to_numpy(np.float64), tuple(ColumnType(name) for name in names))
+        return _read_series([X.iloc[:, j] for j in range(len(names))], names, what)
+    series = [pd.Series(_to_numpy(X[name])) for name in X.columns]
+    return _read_series(series, names, what)
+
+
+def _to_numpy(column: Any) -> NDArray[Any]:
+    values: NDArray[Any] = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+    return values
+
+
+def _read_series(columns: list[pd.Series], names: list[str], what: str) -> Columns:
+    read = [_read_one(column, name, what) for column, name in zip(columns, names, strict=True)]
+    rows = len(columns[0]) if columns else 0
+    cells = np.empty((rows, len(read)))
+    for j, (values, _) in enumerate(read):
+        cells[:, j] = values
+    return Columns(cells, tuple(column_type for _, column_type in read))
+
+
+def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
+    """Read one column by its dtype; objects by what they are."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _read_categories(column, name, what)
+    if pd.api.types.is_complex_dtype(dtype):
+        raise ValueError(f"Complex data not supported: {what} has complex numbers in column {name!r}")
+    if pd.api.types.is_numeric_dtype(dtype):
+        return column.to_numpy(np.float64, na_value=np.nan), ColumnType(name)
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        return _days(column), ColumnType(name, "dates")
+    if not (pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype) or _is_text(column)):
+        raise ValueError(
+            f"{what} has column {name!r} of dtype {dtype}, which has no place in a network: "
+            "convert it to numbers, dates or text, or drop it"
+        )
+    return _read_objects(column, name, what)
+
+
+def _is_text(column: pd.Series) -> bool:
+    return bool(pd.api.types.infer_dtype(column, skipna=True) == "string")
+
+
+def _read_objects(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
+    holds = pd.api.types.infer_dtype(column[column.notna()])  # NaT among numbers is a gap like any other
+    if holds == "string":
+        return _read_text(column, name)
+    if holds in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
+        return _numbers(column), ColumnType(name)
+    if holds in ("date", "datetime", "datetime64"):
+        return _days(pd.to_datetime(column, utc=True)), ColumnType(name, "dates")
+    if holds in ("timedelta", "timedelta64"):
+        return _days(pd.to_timedelta(column)), ColumnType(name, "dates")
+    if holds == "empty":
+        return np.full(len(column), np.nan), ColumnType(name, "nothing")
+    _refuse_objects(column, name, what)
+    raise AssertionError("unreachable")
+
+
+def _numbers(column: pd.Series) -> NDArray[np.float64]:
+    def number(value: Any) -> float:
+        try:
+            return float(value)
+        except OverflowError:  # a whole number beyond float64
+            return np.inf if value > 0 else -np.inf
+
+    return np.array([np.nan if gap else number(v) for v, gap in zip(column, column.isna(), strict=True)], np.float64)
+
+
+def _days(column: pd.Series) -> NDArray[np.float64]:
+    """Turn dates into days since 1970 and durations into days."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    values = column.to_numpy()
+    if values.dtype.kind == "M":
+        values = values - np.datetime64(0, "D")
+    return np.asarray(values / _DAY, np.float64)
+
+
+def _read_text(column: pd.Series, name: str) -> tuple[NDArray[np.float64], ColumnType]:
+    places, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
+    levels = [str(text) for text in texts]
+    marks = tuple(sorted(level for level in levels if level.strip() in MISSING_MARKS))
+    if marks and len(marks) < len(levels):
+        values = as_numbers(levels)
+        if values is not None:
+            values = np.append(values, np.nan)  # place -1 is a gap
+            return values[places], ColumnType(name, marks=marks)
+    return _in_order(places, levels, ColumnType(name, "text"))
+
+
+def as_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
+    """Read texts as numbers, missing-value marks as NaN; None when one of them is neither."""
+    values = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        if text.strip() in MISSING_MARKS:
+            values[i] = np.nan
+            continue
+        try:
+            values[i] = float(text)
+        except ValueError:
+            return None
+    return values
+
+
+def _in_order(
+    places: NDArray[np.int64], levels: list[Any], column_type: ColumnType
+) -> tuple[NDArray[np.float64], ColumnType]:
+    """Sort the levels, so that their order in the table does not matter."""
+    order = sorted(range(len(levels)), key=lambda i: levels[i])
+    rank = np.empty(len(levels) + 1)
+    rank[order] = np.arange(len(levels))
+    rank[-1] = np.nan  # place -1 is a gap
+    return rank[places], replace(column_type, levels=tuple(levels[i] for i in order))
+
+
+def _read_categories(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
+    """Read a pandas categorical: its categories are the levels, numbers staying numbers."""
+    categories = column.cat.categories
+    places = np.asarray(column.cat.codes, np.int64)
+    holds: Holds = "text"
+    if len(categories) == 0:
+        return np.full(len(column), np.nan), ColumnType(name, "nothing")
+    if pd.api.types.is_numeric_dtype(categories.dtype) and not pd.api.types.is_complex_dtype(categories.dtype):
+        levels: list[Any] = [float(level) for level in categories]
+        holds = "numbers"
+    elif _is_text(pd.Series(categories)):
+        levels = [str(level) for level in categories]
+    elif pd.api.types.infer_dtype(categories) == "boolean":
+        levels, holds = [float(level) for level in categories], "numbers"
+    elif pd.api.types.infer_dtype(categories) in ("datetime64", "datetime", "date", "period", "interval"):
+        levels = [str(level) for level in categories]
+    else:
+        _refuse_objects(pd.Series(categories, dtype=object), name, what)
+    if column.cat.ordered:
+        cells = np.where(places < 0, np.nan, places).astype(np.float64)
+        return cells, ColumnType(name, holds, tuple(levels), ordered=True)
+    return _in_order(places, levels, ColumnType(name, holds))
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+def _refuse_objects(column: pd.Series, name: str, what: str) -> None:
+    """Say what is in a column that does not go together."""
+    first: dict[str, tuple[int, Any]] = {}
+    for row, value in enumerate(column):
+        if pd.api.types.is_scalar(value) and pd.isna(value):
+            continue
+        first.setdefault(_sort_of(value), (row, value))
+    for sort, (row, value) in first.items():
+        if sort not in ("text", "numbers", "booleans", "dates"):
+            raise TypeError(
+                f"{what} has {_short(value)} of type {sort} in row {row} of column {name!r}: an argument must be a "
+                "string or a number (or a date), so convert or drop the column"
+            )
+    seen = [f"{sort} ({_short(value)} in row {row})" for sort, (row, value) in first.items()]
+    raise ValueError(
+        f"{what} has column {name!r} that mixes {' and '.join(seen)}: convert it to one of them, for example with "
+        "pd.to_numeric or .astype(str)"
+    )
+
+
+def _sort_of(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool | np.bool_):
+        return "booleans"
+    if isinstance(value, complex | np.complexfloating):
+        return "complex"
+    if isinstance(value, Number):
+        return "numbers"
+    if isinstance(value, datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
+        return "dates"
+    return type(value).__name__
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _check_shape(columns: Columns, what: str) -> None:
+    rows, width = columns.cells.shape
+    if width == 0:
+        raise ValueError(f"0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required: {what} has no columns")
+    if rows == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=(0, {width})) while a minimum of 1 is required: {what} has no rows"
+        )
+
+
+def warn_of_marks(types: Sequence[ColumnType], what: str = "X") -> None:
+    """Warn of text that was read as numbers and gaps."""
+    marked = [column for column in types if column.marks]
+    if not marked:
+        return
+    marks = sorted({mark for column in marked for mark in column.marks})
+    warn_user(
+        f"{what} has text in {listed([c.name for c in marked])} that is numbers but for "
+        f"{', '.join(map(repr, marks))}: read as numbers, with {', '.join(map(repr, marks))} as missing"
+    )
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Write names with quotes, and a count of those beyond the first few."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more columns"

@@ -1,0 +1,141 @@
+"""Rows to learn from: what was read, coded for a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.layout import Layout
+from castlereg.tables.column_order import column_order
+from castlereg.tables.encoding import Encoder
+from castlereg.tables.reading import Columns
+from castlereg.tables.row_order import repeated_rows, row_order, row_ranks
+from castlereg.tables.schema import cells_by_schema, infer_schema
+from castlereg.tables.targets import ClassTarget, Target
+from castlereg.training import Table
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows with their targets and weights.
+
+    Parameters
+    ----------
+    columns : Columns
+    targets : tuple of array of shape (rows,)
+    weight : array of float64, shape (rows,), optional
+        None when all weigh alike.
+    """
+
+    columns: Columns
+    targets: tuple[NDArray[Any], ...]
+    weight: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def take(self, rows: NDArray[np.int64]) -> Rows:
+        """Keep some rows, in this order."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(self.columns.take(rows), tuple(target[rows] for target in self.targets), weight)
+
+    def weighted(self, weight: NDArray[np.float64] | None) -> Rows:
+        """Repeat rows as whole-number weights say, or drop those that weigh nothing and keep the weights."""
+        if weight is None:
+            return self
+        repeated = repeated_rows(weight)
+        if repeated is not None:
+            return self.take(repeated)
+        return replace(self, weight=weight).take(np.flatnonzero(weight))
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How rows become the channels of a layout.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Of the features.
+    targets : tuple of NumericTarget or ClassTarget
+    """
+
+    encoder: Encoder
+    targets: tuple[Target, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Rows,
+        held_out: Rows | None,
+        make_targets: Callable[[Rows], tuple[Target, ...]],
+        *,
+        categorical: Sequence[bool],
+        clipped: bool = False,
+    ) -> tuple[Coding, Rows]:
+        """Learn the coding of rows, and bring them into an order of their own.
+
+        Parameters
+        ----------
+        rows : Rows
+            Decide the kinds, the levels and the scales.
+        held_out : Rows, optional
+            Rows to stop by. They have a say in the order of the columns alone, so that folds of one table share it.
+        make_targets : callable
+            Learns the coding of the targets.
+        categorical : sequence of bool
+            Columns that the user calls categorical.
+        clipped : bool
+
+        Returns
+        -------
+        coding : Coding
+        rows : Rows
+            In their own order.
+        """
+        schema = infer_schema(rows.columns, categorical)
+        cells = cells_by_schema(rows.columns, schema)
+        parts = [rows] if held_out is None else [rows, held_out]
+        all_cells = (
+            cells if held_out is None else np.vstack([cells, cells_by_schema(held_out.columns, schema, "X_val")])
+        )
+        ranks = row_ranks(np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True))
+        nodes = [column.node(clipped) for column in schema]
+        order = column_order(all_cells, ranks, nodes, rows.columns.names)
+        weight = [] if rows.weight is None else [rows.weight]
+        own = row_order([*rows.targets, *(cells[:, j] for j in order), *weight])
+        rows = rows.take(own)
+        return cls(Encoder.fit(schema, cells[own], order, clipped=clipped), make_targets(rows)), rows
+
+    @property
+    def layout(self) -> Layout:
+        """Nodes of the features and the targets."""
+        return self.encoder.layout(*(target.node for target in self.targets))
+
+    def table(self, *parts: Rows) -> Table:
+        """Encode rows, one part below the other."""
+        weights = None
+        if any(part.weight is not None for part in parts):
+            weights = np.concatenate([np.ones(len(p)) if p.weight is None else p.weight for p in parts])
+        return Table(
+            np.concatenate([self._channels(part) for part in parts]),
+            self.layout,
+            None if weights is None else weights.astype(np.float32),
+            self.encoder.constant,
+        )
+
+    def _channels(self, rows: Rows) -> NDArray[np.float32]:
+        features = self.encoder.encode(self.encoder.cells(rows.columns))
+        targets = [target.encode(values) for target, values in zip(self.targets, rows.targets, strict=True)]
+        return np.hstack([features, *targets]).astype(np.float32)
+
+    def classes_of(self, rows: Rows) -> NDArray[np.int64] | None:
+        """Number the classes of the first target that has any; None when all targets are numbers."""
+        for target, values in zip(self.targets, rows.targets, strict=True):
+            if isinstance(target, ClassTarget):
+                return target.codes(values)
+        return None

@@ -1,0 +1,373 @@
+"""What every column is: numeric, binary, categorical or ordinal.
+
+The rule, by what a column holds and not by its dtype (an integer, a float and a nullable column of the same
+values are the same column):
+
+===========  ==========================================================================================
+kind         columns
+===========  ==========================================================================================
+binary       two different values, whatever they are
+categorical  text and pandas categories of three and more levels; those in ``categorical_features``
+ordinal      ordered pandas categories; whole numbers with 3 to 10 different values
+numeric      all others: numbers, dates
+===========  ==========================================================================================
+
+Ordinal numbers are used as the numbers they are; the kind says that they might be codes without an order, to be named
+in ``categorical_features``. A text column that is hardly ever twice the same is refused as free text. Beyond 100 levels
+the rarest are joined into one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.layout import Node
+from castlereg.notices import warn_user
+from castlereg.options import check_choice
+from castlereg.tables.reading import Columns, ColumnType, Holds, Level, as_numbers, listed
+
+ColumnKind = Literal["numeric", "binary", "categorical", "ordinal"]
+
+MOST_LEVELS = 100  # more make wide layers of weights that a few rows each must teach
+_MOST_ORDINAL_VALUES = 10
+_FEWEST_TEXTS = 20  # fewer different texts are levels, even when each occurs once
+OTHER = "(other)"
+
+
+@dataclass(frozen=True)
+class ColumnSchema:
+    """One column of a table that a model was trained on.
+
+    Parameters
+    ----------
+    name : str
+    kind : {"numeric", "binary", "categorical", "ordinal"}
+    holds : {"numbers", "text", "dates", "nothing"}
+    levels : tuple, optional
+        Known levels in order, for columns whose cells are levels; :data:`OTHER` stands last for those that were joined.
+    missing : int
+        Gaps.
+    constant : bool
+        Whether there is nothing to learn from: one value, or none.
+    note : str
+        What else the user should know.
+    """
+
+    name: str
+    kind: ColumnKind
+    holds: Holds
+    levels: tuple[Level, ...] | None
+    missing: int
+    constant: bool
+    note: str = ""
+
+    @property
+    def is_coded(self) -> bool:
+        """Whether cells are places in the levels."""
+        return self.levels is not None
+
+    def node(self, clipped: bool = False) -> Node:
+        """Return the column's node; ``clipped`` counts for numeric columns alone."""
+        gaps = self.missing > 0 and self.holds != "nothing"
+        if self.kind == "categorical":
+            assert self.levels is not None
+            return Node("categorical", len(self.levels), gaps=gaps)
+        if self.kind == "binary":
+            return Node("binary", gaps=gaps)
+        return Node(gaps=gaps, clipped=clipped and self.kind == "numeric")
+
+
+def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X") -> tuple[ColumnSchema, ...]:
+    """Decide what every column is, by the rule of this module.
+
+    Parameters
+    ----------
+    columns : Columns
+    categorical : sequence of bool
+        Which columns hold levels even when they are numbers; see :func:`named_columns`.
+    what : str
+        Name of the table in messages.
+
+    Returns
+    -------
+    tuple of ColumnSchema
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from castlereg.tables.reading import read_columns
+    >>> frame = pd.DataFrame({"rooms": [1, 2, 3, 2], "garden": [True, False, None, True], "area": list("abca")})
+    >>> for column in infer_schema(read_columns(frame), [False, False, False]):
+    ...     print(column.name, column.kind, column.levels, column.missing)
+    rooms ordinal None 0
+    garden binary None 1
+    area categorical ('a', 'b', 'c') 0
+    """
+    schema = tuple(
+        _infer_levels(column_type, cells, what)
+        if column_type.levels is not None
+        else _infer_numbers(column_type, cells, listed_as, what)
+        for column_type, cells, listed_as in zip(columns.types, columns.cells.T, categorical, strict=True)
+    )
+    _warn(schema, what)
+    return schema
+
+
+def _infer_numbers(column: ColumnType, cells: NDArray[np.float64], categorical: bool, what: str) -> ColumnSchema:
+    note = f"text of numbers and {', '.join(map(repr, column.marks))}" if column.marks else ""
+    missing = np.isnan(cells)
+    n_missing = int(missing.sum())
+    present = cells[~missing] if n_missing else cells
+    if is_constant(present):
+        single = (present[0],) if len(present) else ()
+        return _of_one_value(column, single, None, n_missing)
+    if categorical:
+        values, places = np.unique(present, return_inverse=True)
+        coded = np.full(len(cells), np.nan)
+        coded[~missing] = places
+        levels = tuple(float(v) for v in values)
+        return _infer_levels(ColumnType(column.name, column.holds, levels), coded, what)
+    lowest, highest = present.min(), present.max()
+    if np.all((present == lowest) | (present == highest)):
+        return ColumnSchema(column.name, "binary", column.holds, None, n_missing, False, note)
+    kind: ColumnKind = "ordinal" if column.holds == "numbers" and _few_whole_numbers(present) else "numeric"
+    return ColumnSchema(
+        column.name, kind, column.holds, None, n_missing, False, note or column.holds * (column.holds == "dates")
+    )
+
+
+def _few_whole_numbers(values: NDArray[np.float64]) -> bool:
+    for some in (values[:1000], values):  # most columns are told by their first values
+        if np.any(some != np.floor(some)) or len(np.unique(some)) > _MOST_ORDINAL_VALUES:
+            return False
+    return True
+
+
+def _infer_levels(column: ColumnType, cells: NDArray[np.float64], what: str) -> ColumnSchema:
+    assert column.levels is not None
+    missing = np.isnan(cells)
+    n_missing = int(missing.sum())
+    counts = np.bincount(cells[~missing].astype(np.int64), minlength=len(column.levels))
+    levels = [level for level, count in zip(column.levels, counts, strict=True) if count]
+    if len(levels) <= 1:
+        return _of_one_value(column, tuple(levels), tuple(levels) or None, n_missing)
+    if column.ordered:
+        kind: ColumnKind = "binary" if len(levels) == 2 else "ordinal"
+        return ColumnSchema(
+            column.name, kind, column.holds, tuple(levels), n_missing, False, "in the order of its categories"
+        )
+    if len(levels) == 2:
+        return ColumnSchema(column.name, "binary", column.holds, tuple(levels), n_missing, False)
+    _check_not_free_text(column, levels, int(counts.sum()), what)
+    note = ""
+    if len(levels) > MOST_LEVELS:
+        note = f"{len(levels) - MOST_LEVELS + 1} of {len(levels)} levels joined as {OTHER}"
+        frequent = np.argsort(-counts, kind="stable")[: MOST_LEVELS - 1]
+        levels = [*(column.levels[i] for i in np.sort(frequent)), OTHER]
+    return ColumnSchema(column.name, "categorical", column.holds, tuple(levels), n_missing, False, note)
+
+
+def _of_one_value(
+    column: ColumnType, values: tuple[Any, ...], levels: tuple[Level, ...] | None, missing: int
+) -> ColumnSchema:
+    """Describe a column with at most one value: constant, unless its gaps tell something."""
+    shown = values[0] if values and isinstance(values[0], str) else f"{values[0]:g}" if values else None
+    constant = not values or not missing
+    note = "no values" if shown is None else f"always {shown!r}" if constant else f"{shown!r} or missing"
+    return ColumnSchema(column.name, "numeric", column.holds if values else "nothing", levels, missing, constant, note)
+
+
+def _check_not_free_text(column: ColumnType, levels: list[Level], rows: int, what: str) -> None:
+    if len(levels) <= _FEWEST_TEXTS or 2 * len(levels) <= rows:
+        return
+    texts = [level for level in levels if isinstance(level, str)]
+    if texts and as_numbers(texts) is not None:
+        advice = "it is numbers written as text: convert it with pd.to_numeric"
+    elif texts and re.match(r"\d{4}-\d{2}-\d{2}", texts[0]):
+        advice = "it is dates written as text: convert it with pd.to_datetime"
+    else:
+        advice = "it looks like free text or an identifier: drop it, or make numbers or a few levels of it"
+    raise ValueError(
+        f"{what} has {len(levels)} different values in {rows} rows of column {column.name!r}, such as {levels[0]!r}: "
+        + advice
+    )
+
+
+def is_constant(values: NDArray[np.float64]) -> bool:
+    """Tell whether there is one value, or values that differ by rounding only, or none."""
+    if not len(values):
+        return True
+    largest = max(abs(float(values.max())), abs(float(values.min())))
+    return bool(float(np.ptp(values)) <= 4 * np.finfo(np.float64).eps * largest)
+
+
+def _warn(schema: Sequence[ColumnSchema], what: str) -> None:
+    constant = [column.name for column in schema if column.constant]
+    if constant:
+        warn_user(f"constant columns have no edges and no influence: {listed(constant)}")
+    joined = [f"{column.name!r} ({column.note})" for column in schema if column.levels and column.levels[-1] == OTHER]
+    if joined:
+        warn_user(
+            f"{what} has columns of more than {MOST_LEVELS} levels, of which the rarest are one level now: "
+            + ", ".join(joined)
+        )
+
+
+# --- cells by a known schema ---------------------------------------------------------------------
+
+
+def cells_by_schema(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X") -> NDArray[np.float64]:
+    """Number the levels of a table as the schema does.
+
+    Parameters
+    ----------
+    columns : Columns
+        The table that the schema was inferred from, or another with the same columns.
+    schema : sequence of ColumnSchema
+    what : str
+
+    Returns
+    -------
+    array of float64, shape (rows, columns)
+        Numbers; places in the schema's levels, -1 for unknown ones; NaN for gaps.
+    """
+    for one, column in zip(schema, columns.types, strict=True):
+        if {one.holds, column.holds} == {"numbers", "dates"}:
+            raise _another_kind(column, one, what)
+    cells = columns.cells
+    if all(not one.is_coded and column.levels is None for one, column in zip(schema, columns.types, strict=True)):
+        return cells
+    cells = cells.copy()
+    unknown: list[str] = []
+    for j, (one, column) in enumerate(zip(schema, columns.types, strict=True)):
+        if one.is_coded:
+            cells[:, j] = _places(cells[:, j], column, one, what)
+            lost = _first_unknown(cells[:, j], columns.cells[:, j], column)
+            if lost is not None:
+                unknown.append(f"{lost!r} in column {one.name!r}")
+        elif column.levels is not None:
+            cells[:, j] = _values(cells[:, j], column, one, what)
+    if unknown:
+        shown = ", ".join(unknown[:5]) + (f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else "")
+        warn_user(f"{what} has levels that were not there in training: {shown}; they are taken as a level of their own")
+    return cells
+
+
+def _places(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:
+    """Find a column's levels among those of the schema."""
+    assert schema.levels is not None
+    place = {level: float(i) for i, level in enumerate(schema.levels)}
+    others = place.get(OTHER, -1.0)
+    if column.holds == "nothing":
+        return cells
+    if column.holds != schema.holds:
+        raise _another_kind(column, schema, what)
+    if column.levels is None:
+        values, inverse = np.unique(cells, return_inverse=True)
+        places = np.array([np.nan if np.isnan(v) else place.get(float(v), others) for v in values])
+        return places[inverse]
+    known = np.array([place.get(level, others) for level in column.levels] + [np.nan])
+    return known[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
+
+
+def _first_unknown(places: NDArray[np.float64], cells: NDArray[np.float64], column: ColumnType) -> Level | None:
+    lost = np.flatnonzero(places == -1)
+    if not len(lost):
+        return None
+    cell = cells[lost[0]]
+    return float(cell) if column.levels is None else column.levels[int(cell)]
+
+
+def _values(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:
+    """Read levels where the schema has numbers: text of numbers, or categories of numbers."""
+    assert column.levels is not None
+    if schema.holds == "nothing" or column.holds == "nothing":
+        return np.full(len(cells), np.nan)
+    if schema.holds != "numbers":
+        raise _another_kind(column, schema, what)
+    if column.holds == "numbers":
+        values: NDArray[np.float64] | None = np.array(column.levels, np.float64)
+    else:
+        values = as_numbers([str(level) for level in column.levels])
+    if values is None:
+        raise _another_kind(column, schema, what)
+    return np.append(values, np.nan)[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
+
+
+def _another_kind(column: ColumnType, schema: ColumnSchema, what: str) -> ValueError:
+    example = f", such as {column.levels[0]!r}" if column.levels else ""
+    return ValueError(
+        f"{what} has {column.holds} in column {schema.name!r}{example}, where there were {schema.holds} in training: "
+        f"convert it to {schema.holds}"
+    )
+
+
+# --- the user's word -----------------------------------------------------------------------------
+
+
+def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]:
+    """Read the option ``categorical_features``: names, indices or a mask; None for none.
+
+    Parameters
+    ----------
+    categorical_features : sequence of str, int or bool, optional
+    names : sequence of str
+
+    Returns
+    -------
+    list of bool
+    """
+    if categorical_features is None:
+        return [False] * len(names)
+    if isinstance(categorical_features, str) or not hasattr(categorical_features, "__iter__"):
+        raise ValueError(
+            f"categorical_features={categorical_features!r} must be a sequence of column names, indices or a mask, "
+            "or None"
+        )
+    given = list(categorical_features)
+    if given and all(isinstance(one, bool | np.bool_) for one in given):
+        if len(given) != len(names):
+            raise ValueError(f"categorical_features is a mask of {len(given)} columns, and X has {len(names)}")
+        return [bool(one) for one in given]
+    chosen = [False] * len(names)
+    for one in given:
+        if isinstance(one, str):
+            check_choice("column in categorical_features", one, names)
+            chosen[list(names).index(one)] = True
+        elif isinstance(one, int | np.integer) and not isinstance(one, bool):
+            if not -len(names) <= one < len(names):
+                raise ValueError(f"categorical_features has index {one}, and X has {len(names)} columns")
+            chosen[int(one)] = True
+        else:
+            raise ValueError(f"categorical_features has {one!r}, which is no column name or index")
+    return chosen
+
+
+def schema_frame(schema: Sequence[ColumnSchema]) -> pd.DataFrame:
+    """Show a schema: one row per column.
+
+    Parameters
+    ----------
+    schema : sequence of ColumnSchema
+
+    Returns
+    -------
+    DataFrame
+        ``kind``, ``levels``, ``missing`` and ``note`` of every column.
+    """
+    return pd.DataFrame(
+        {
+            "kind": ["constant" if column.constant else column.kind for column in schema],
+            "levels": [column.levels if column.is_coded else None for column in schema],
+            "missing": [column.missing for column in schema],
+            "note": [column.note for column in schema],
+        },
+        index=pd.Index([column.name for column in schema], name="column"),
+    )

@@ -1,0 +1,236 @@
+"""Targets: numbers or classes, to channels and back from a network's outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from scipy.special import expit, softmax
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.multiclass import check_classification_targets
+
+from castlereg.layout import Node
+from castlereg.notices import warn_user
+from castlereg.tables.encoding import Scaling
+from castlereg.tables.reading import check_range, is_frame
+from castlereg.tables.schema import is_constant
+
+
+@dataclass(frozen=True)
+class NumericTarget:
+    """A target of numbers.
+
+    Parameters
+    ----------
+    name : str
+    scaling : Scaling
+        Of one column.
+    """
+
+    name: str
+    scaling: Scaling
+
+    is_numeric: ClassVar[bool] = True
+    node: ClassVar[Node] = Node(target=True)
+
+    @classmethod
+    def fit(cls, y: NDArray[np.float64], name: str) -> NumericTarget:
+        """Measure a target, shape (rows,)."""
+        if is_constant(y):
+            raise ValueError(f"{name} is {y[0]:g} in every row: there is nothing to learn from a constant target")
+        return cls(name, Scaling.fit(y[:, None]))
+
+    def encode(self, y: NDArray[np.float64], what: str = "y_val") -> NDArray[np.float64]:
+        """Return the channel, shape (rows, 1)."""
+        return self.scaling.encode(y[:, None])
+
+    def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn outputs, shape (..., outputs), into values of shape (...)."""
+        return self.scaling.decode(outputs[..., :1])[..., 0]
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """A target of two or more classes.
+
+    Parameters
+    ----------
+    name : str
+    classes : array
+        Sorted.
+    """
+
+    name: str
+    classes: NDArray[Any]
+
+    is_numeric: ClassVar[bool] = False
+
+    @classmethod
+    def fit(cls, y: NDArray[Any], name: str) -> ClassTarget:
+        """Find the classes of a target, shape (rows,)."""
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"{name} has only one class, {classes.tolist()[0]!r}: a classifier needs at least two")
+        return cls(name, classes)
+
+    @property
+    def node(self) -> Node:
+        """Node of the target: binary, or categorical for three classes and more."""
+        n_classes = len(self.classes)
+        return Node("binary", target=True) if n_classes == 2 else Node("categorical", n_classes, target=True)
+
+    def codes(self, y: NDArray[Any], what: str = "y_val") -> NDArray[np.int64]:
+        """Number the classes of rows."""
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise ValueError(
+                f"{what} has class {unknown.tolist()[0]!r}, which {self.name} does not have; classes are "
+                f"{self.classes.tolist()}"
+            )
+        return np.searchsorted(self.classes, y)
+
+    def encode(self, y: NDArray[Any], what: str = "y_val") -> NDArray[np.float64]:
+        """Return the channels: 0 or 1 for two classes, shape (rows, 1), else one channel per class."""
+        codes = self.codes(y, what)
+        return codes[:, None].astype(np.float64) if len(self.classes) == 2 else np.eye(len(self.classes))[codes]
+
+    def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn outputs, shape (..., outputs), into probabilities of shape (..., classes)."""
+        if len(self.classes) == 2:
+            positive = expit(outputs[..., 0])
+            return np.stack([1 - positive, positive], axis=-1)
+        probabilities: NDArray[np.float64] = softmax(outputs[..., : len(self.classes)], axis=-1)
+        return probabilities
+
+
+Target = NumericTarget | ClassTarget
+
+
+def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]:
+    """Read one target or several, and refuse gaps.
+
+    Parameters
+    ----------
+    y : array-like of shape (rows,) or (rows, targets), Series or frame
+    what : str
+        What it is called in messages and, when it has no name of its own, in the graph.
+
+    Returns
+    -------
+    columns : list of array of shape (rows,)
+    names : list of str
+        The names that a series or frame has, or ``what``, numbered when there are several.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns, names = read_target(pd.DataFrame({"price": [1.5, 2.0], "sold": ["yes", "no"]}))
+    >>> names
+    ['price', 'sold']
+    """
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None")
+    if is_frame(y):
+        names = [str(name) for name in y.columns]
+        columns = [_values(y.iloc[:, j] if hasattr(y, "iloc") else y[name]) for j, name in enumerate(y.columns)]
+    else:
+        values = _values(y)
+        if values.ndim not in (1, 2):
+            raise ValueError(
+                f"y should be a 1d array or have a column for each target, got an array of shape {values.shape}"
+            )
+        columns = [values] if values.ndim == 1 else list(values.T)
+        own = getattr(y, "name", None)
+        names = [what if own is None or own == "" else str(own)]
+        if len(columns) != 1:
+            names = [f"{what}{k}" for k in range(len(columns))]
+        elif values.ndim == 2:
+            warn_user(
+                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+                "(n_samples, ), for example using ravel().",
+                DataConversionWarning,
+            )
+    if not columns:
+        raise ValueError(f"{what} has no columns: give at least one target")
+    for column, name in zip(columns, names, strict=True):
+        _refuse_gaps(column, name if name == what else f"{what}'s column {name!r}")
+    return columns, names
+
+
+def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Read a target as finite numbers, or say why it is not."""
+    if column.dtype.kind not in "biuf":
+        try:
+            column = np.array([_as_float(value) for value in column], np.float64)
+        except (TypeError, ValueError):
+            row = next(i for i, value in enumerate(column) if not isinstance(value, Number))
+            raise ValueError(
+                f"{name} has {column.tolist()[row]!r} in row {row}, which is no number: a regressor needs numbers; for "
+                "classes use a classifier"
+            ) from None
+    numbers: NDArray[np.float64] = column.astype(np.float64)
+    check_range(numbers[:, None], [name], "y")
+    return numbers
+
+
+def _as_float(value: Any) -> float:
+    if not isinstance(value, Number):
+        raise TypeError(value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
+    """Check that a target is one of classes that can be sorted."""
+    if column.dtype.kind == "O":
+        sorts = {str if isinstance(value, str) else type(value) for value in column}
+        if str in sorts and len(sorts) > 1:
+            raise ValueError(
+                f"{name} mixes text with {', '.join(sorted(s.__name__ for s in sorts - {str}))}: convert it to text"
+            )
+    if column.dtype.kind == "f" and np.isinf(column).any():
+        raise ValueError(f"{name} contains infinity in row {int(np.argmax(np.isinf(column)))}, which is no class")
+    check_classification_targets(column)
+    return column
+
+
+def is_numeric_target(column: NDArray[Any]) -> bool:
+    """Tell numbers from classes: text, booleans and columns of two values are classes."""
+    if column.dtype.kind not in "biuf":
+        return all(isinstance(value, Number) and not isinstance(value, bool | np.bool_) for value in column)
+    return column.dtype.kind != "b" and len(np.unique(column)) != 2
+
+
+def _values(y: Any) -> NDArray[Any]:
+    """Turn a series or array-like into an array; nullable and categorical series as the values they hold."""
+    if issparse(y):
+        raise TypeError("y is sparse: give a dense array, for example y.toarray()")
+    if isinstance(y, pd.Series):
+        dtype = y.dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            y = pd.Series(np.asarray(y))
+        elif isinstance(dtype, pd.StringDtype):
+            return y.to_numpy(dtype=object, na_value=None)
+        elif pd.api.types.is_extension_array_dtype(dtype):
+            return y.to_numpy(dtype=object, na_value=None) if y.isna().any() else np.array(y.tolist())
+    elif hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
+        y = y.to_numpy()
+    values = np.asarray(y)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y has complex numbers")
+    if values.dtype.kind in "mM":
+        raise ValueError("y has dates: convert them to numbers, such as days")
+    return values
+
+
+def _refuse_gaps(column: NDArray[Any], what: str) -> None:
+    missing = pd.isna(column)
+    if np.any(missing):
+        raise ValueError(
+            f"{what} has {int(missing.sum())} missing values (NaN or None), first in row {int(np.argmax(missing))}: "
+            "a row without its target teaches nothing, so drop such rows"
+        )

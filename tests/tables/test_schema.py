@@ -1,0 +1,167 @@
+"""The rule that tells kinds of columns apart, and levels that a model knows or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from castlereg.layout import Node
+from castlereg.tables.reading import read_columns
+from castlereg.tables.schema import (
+    MOST_LEVELS,
+    OTHER,
+    ColumnSchema,
+    cells_by_schema,
+    infer_schema,
+    named_columns,
+    schema_frame,
+)
+
+
+def schema_of(column: Any, categorical: bool = False) -> ColumnSchema:
+    return infer_schema(read_columns(pd.DataFrame({"a": column})), [categorical])[0]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        ([1.5, 2.25, 3.0, 9.0], "numeric"),
+        (np.arange(11.0), "numeric"),
+        (np.arange(10), "ordinal"),
+        ([1.0, 2.0, 3.0, None], "ordinal"),
+        ([0, 1, 1, 0], "binary"),
+        ([5.5, -3.0, 5.5, None], "binary"),
+        ([True, False, True], "binary"),
+        (["yes", "no", None], "binary"),
+        (["a", "b", "c"], "categorical"),
+        (pd.Categorical([1, 2, 3]), "categorical"),
+        (pd.Categorical(["lo", "hi", "mid"], ["lo", "mid", "hi"], ordered=True), "ordinal"),
+        (pd.to_datetime(["2020-01-01", "2021-01-01", "2022-01-01"]), "numeric"),
+    ],
+)
+def test_kinds_follow_the_rule(column: Any, kind: str) -> None:
+    assert schema_of(column).kind == kind
+
+
+def test_numbers_named_as_categories_are_levels() -> None:
+    schema = schema_of([3, 7, 6, 3, None], categorical=True)
+    assert schema.kind == "categorical"
+    assert schema.levels == (3.0, 6.0, 7.0)
+    assert schema.node() == Node("categorical", 3, gaps=True)
+    assert schema_of([3, 7, 3], categorical=True).node() == Node("binary")
+
+
+@pytest.mark.parametrize(
+    ("column", "constant", "note"),
+    [
+        ([4.0, 4.0], True, "always '4'"),
+        (["x", "x"], True, "always 'x'"),
+        ([None, None], True, "no values"),
+        ([np.nan, np.nan], True, "no values"),
+        ([4.0, np.nan], False, "'4' or missing"),
+        (["x", None], False, "'x' or missing"),
+        ([0.1 + 0.2, 0.3], True, "always '0.3'"),
+        ([1e9, 1e9 + 1], False, ""),
+    ],
+)
+def test_one_value_is_constant_unless_gaps_tell_something(column: list[Any], constant: bool, note: str) -> None:
+    if constant:
+        with pytest.warns(UserWarning, match="constant columns have no edges and no influence: 'a'"):
+            schema = schema_of(column)
+    else:
+        schema = schema_of(column)
+    assert schema.constant == constant
+    assert schema.note == note
+
+
+@pytest.mark.parametrize(
+    ("texts", "advice"),
+    [
+        ([f"id{i}" for i in range(60)], "free text or an identifier"),
+        ([str(i) for i in range(60)], r"convert it with pd.to_numeric"),
+        ([str(day.date()) for day in pd.date_range("2020-01-01", periods=60)], r"convert it with pd.to_datetime"),
+    ],
+)
+def test_text_that_never_repeats_is_refused(texts: list[str], advice: str) -> None:
+    with pytest.raises(ValueError, match=rf"X has 60 different values in 60 rows of column 'a', such as .*{advice}"):
+        schema_of(texts)
+    assert schema_of([*texts[:20]]).kind == "categorical"  # few rows may all differ
+
+
+def test_rare_levels_of_many_are_joined() -> None:
+    texts = [f"often {i}" for i in range(MOST_LEVELS - 1)] * 4 + [f"rare {i}" for i in range(50)]
+    with pytest.warns(UserWarning, match=r"more than 100 levels.*'a' \(50 of 149 levels joined as \(other\)\)"):
+        schema = schema_of(texts)
+    assert schema.levels is not None
+    assert len(schema.levels) == MOST_LEVELS
+    assert schema.levels[-1] == OTHER
+    cells = cells_by_schema(read_columns(pd.DataFrame({"a": ["rare 3", "often 5", "unheard of"]})), [schema])
+    assert cells[0, 0] == cells[2, 0] == MOST_LEVELS - 1
+    assert schema.levels[int(cells[1, 0])] == "often 5"
+
+
+def test_unknown_levels_are_their_own_with_a_warning() -> None:
+    schema = infer_schema(read_columns(pd.DataFrame({"a": list("abc"), "n": [1, 2, 3]})), [False, True])
+    new = read_columns(pd.DataFrame({"a": ["c", "z", None], "n": [3.0, 9.0, 1.0]}))
+    with pytest.warns(UserWarning, match=r"not there in training: 'z' in column 'a', 9.0 in column 'n'"):
+        cells = cells_by_schema(new, schema)
+    np.testing.assert_array_equal(cells, [[2, 2], [-1, -1], [np.nan, 0]])
+
+
+@pytest.mark.parametrize(
+    ("trained", "given", "message"),
+    [
+        ([1.0, 2.5, 3.0], ["x", "y", "z"], "X has text in column 'a', such as 'x', where there were numbers"),
+        (["x", "y", "z"], [1.0, 2.0, 3.0], "X has numbers in column 'a', where there were text"),
+        (
+            pd.to_datetime(["2020", "2021", "2022"]),
+            [1.0, 2.0, 3.0],
+            "X has numbers in column 'a', where there were dates",
+        ),
+        ([1.0, 2.5, 3.0], pd.to_datetime(["2020", "2021", "2022"]), "X has dates in column 'a'"),
+    ],
+)
+def test_another_type_than_in_training_is_refused(trained: Any, given: Any, message: str) -> None:
+    schema = schema_of(trained)
+    with pytest.raises(ValueError, match=message):
+        cells_by_schema(read_columns(pd.DataFrame({"a": given})), [schema])
+
+
+def test_numbers_may_come_back_as_text_or_categories() -> None:
+    schema = schema_of([1.5, 2.5, 3.5])
+    for column in (["2.5", "?"], pd.Categorical([2.5, None]), ["2.5", None]):
+        cells = cells_by_schema(read_columns(pd.DataFrame({"a": column})), [schema])
+        np.testing.assert_array_equal(cells[:, 0], [2.5, np.nan])
+
+
+@pytest.mark.parametrize("given", [["b"], [1], [-2], [False, True, False]])
+def test_categorical_features_by_name_index_or_mask(given: Any) -> None:
+    assert named_columns(given, ["a", "b", "c"]) == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["bb"], "column in categorical_features='bb' is not one of .*did you mean 'b'"),
+        ([3], "categorical_features has index 3, and X has 3 columns"),
+        ([True], "a mask of 1 columns, and X has 3"),
+        ("b", "must be a sequence"),
+        ([1.5], "1.5, which is no column name or index"),
+    ],
+)
+def test_bad_categorical_features_are_refused(given: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        named_columns(given, ["a", "b", "c"])
+
+
+def test_the_schema_is_shown_as_a_frame() -> None:
+    frame = pd.DataFrame({"n": [1.5, None, 2.0, 7.0], "t": list("abca"), "q": ["1.5", "?", "2.5", "3.5"]})
+    shown = schema_frame(infer_schema(read_columns(frame), [False] * 3))
+    assert list(shown.index) == ["n", "t", "q"]
+    assert list(shown["kind"]) == ["numeric", "categorical", "numeric"]
+    assert shown.loc["t", "levels"] == ("a", "b", "c")
+    assert list(shown["missing"]) == [1, 0, 1]
+    assert shown.loc["q", "note"] == "text of numbers and '?'"

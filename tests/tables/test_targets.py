@@ -1,0 +1,106 @@
+"""Targets of all makes, to channels and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import expit, softmax
+from sklearn.exceptions import DataConversionWarning
+
+from castlereg.tables.targets import (
+    ClassTarget,
+    NumericTarget,
+    as_classes,
+    as_numbers,
+    is_numeric_target,
+    read_target,
+)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [1, 2, 3],
+        np.array([1.0, 2.0, 3.0]),
+        pd.Series([1, 2, 3]),
+        pd.Series([1, 2, 3], dtype="Int64"),
+        pd.Series([1, 2, 3], dtype=object),
+        pd.Series([1, 2, 3], dtype="category"),
+        pl.Series([1, 2, 3]),
+    ],
+)
+def test_numbers_of_any_make(y: Any) -> None:
+    columns, names = read_target(y)
+    assert names == ["y"]
+    np.testing.assert_array_equal(as_numbers(columns[0], "y"), [1, 2, 3])
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "string", "category"])
+def test_classes_of_any_make(dtype: Any) -> None:
+    columns, names = read_target(pd.Series(["b", "a", "b"], dtype=dtype, name="kind"))
+    assert names == ["kind"]
+    target = ClassTarget.fit(as_classes(columns[0], "kind"), "kind")
+    assert list(target.classes) == ["a", "b"]
+    np.testing.assert_array_equal(target.encode(columns[0]), [[1], [0], [1]])
+
+
+def test_several_targets_keep_their_names_and_types() -> None:
+    frame = {"price": [1.5, 2.5, 3.5], "sold": ["yes", "no", "no"]}
+    for y in (pd.DataFrame(frame), pl.DataFrame(frame)):
+        columns, names = read_target(y)
+        assert names == ["price", "sold"]
+        assert [is_numeric_target(column) for column in columns] == [True, False]
+    assert read_target(np.ones((3, 2)))[1] == ["y0", "y1"]
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
+def test_gaps_are_counted(gap: Any) -> None:
+    with pytest.raises(ValueError, match=r"y has 2 missing values \(NaN or None\), first in row 1"):
+        read_target(pd.Series([1.0, gap, 2.0, gap], dtype=object))
+    with pytest.raises(ValueError, match=r"y's column 'b' has 1 missing values .* first in row 0"):
+        read_target(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}).assign(b=pd.Series([gap, "y"], dtype=object)))
+    with pytest.raises(ValueError, match="y has 1 missing values"):
+        read_target(pd.Series([1, None], dtype="Int64"))
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed"),
+        (np.ones((2, 2, 2)), "shape \\(2, 2, 2\\)"),
+        (np.array([1 + 1j]), "Complex data not supported"),
+        (pd.Series(pd.to_datetime(["2020-01-01"])), "y has dates"),
+        (pd.DataFrame(index=[0, 1]), "y has no columns"),
+    ],
+)
+def test_what_is_no_target_is_refused(y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_target(y)
+
+
+def test_mixed_classes_are_refused() -> None:
+    with pytest.raises(ValueError, match="kind mixes text with int"):
+        as_classes(np.array(["a", 1], object), "kind")
+
+
+def test_a_column_vector_is_one_target_with_a_warning() -> None:
+    with pytest.warns(DataConversionWarning, match="column-vector"):
+        columns, _ = read_target(np.ones((4, 1)))
+    assert columns[0].shape == (4,)
+
+
+def test_outputs_are_decoded(rng: np.random.Generator) -> None:
+    y = rng.normal(5, 3, 20)
+    number = NumericTarget.fit(y, "y")
+    np.testing.assert_allclose(number.decode(np.c_[number.encode(y), np.zeros(20)]), y)
+    outputs = rng.normal(size=(2, 7, 4))
+    two, three = ClassTarget("y", np.array([0, 1])), ClassTarget("y", np.array(list("abc")))
+    np.testing.assert_allclose(two.decode(outputs)[..., 1], expit(outputs[..., 0]))
+    np.testing.assert_allclose(three.decode(outputs), softmax(outputs[..., :3], axis=-1))
+    np.testing.assert_array_equal(three.encode(np.array(["c", "a"])), [[0, 0, 1], [1, 0, 0]])
+    with pytest.raises(ValueError, match=r"y_val has class .*'q'.*, which y does not have"):
+        three.encode(np.array(["q"]))
