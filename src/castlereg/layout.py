@@ -157,6 +157,17 @@ class Layout:
         levels = np.array([node.levels for node in self.nodes])
         return np.arange(self.output_width) < levels[:, None]
 
+    @cached_property
+    def alike(self) -> tuple[tuple[Node, slice], ...]:
+        """Neighbouring nodes of one kind and number of levels: one of them, and where they stand."""
+        runs: list[tuple[Node, slice]] = []
+        for k, node in enumerate(self.nodes):
+            if runs and (node.kind, node.levels) == (runs[-1][0].kind, runs[-1][0].levels):
+                runs[-1] = (runs[-1][0], slice(runs[-1][1].start, k + 1))
+            else:
+                runs.append((node, slice(k, k + 1)))
+        return tuple(runs)
+
     def is_kind(self, kind: Kind) -> NDArray[np.bool_]:
         """Whether each node is of this kind, shape (nodes,)."""
         return np.array([node.kind == kind for node in self.nodes])

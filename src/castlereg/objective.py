@@ -33,7 +33,7 @@ import numpy as np
 from jax import Array
 
 from castlereg.acyclicity import ACYCLICITY
-from castlereg.layout import Layout
+from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, dense_weights, forward, hidden_units, output_layer, select, squared_adjacency
 
 if TYPE_CHECKING:
@@ -185,18 +185,40 @@ def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | Non
     -------
     array of shape (rows, nodes)
     """
-    nodes = jnp.arange(layout.n_nodes) if nodes is None else nodes
-    losses = (outputs[..., 0] - truth[..., 0]) ** 2
+    if nodes is None:  # which node is which is known beforehand: compute for each what its kind asks
+        parts = [_losses_of(node, outputs[:, at], truth[:, at]) for node, at in layout.alike]
+        return jnp.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+    losses = squared_error(outputs[..., 0], truth[..., 0])
     is_binary, is_categorical = layout.is_kind("binary"), layout.is_kind("categorical")
     if is_binary.any():
-        logistic = jax.nn.softplus(outputs[..., 0]) - truth[..., 0] * outputs[..., 0]
-        losses = jnp.where(jnp.asarray(is_binary)[nodes], logistic, losses)
+        losses = jnp.where(jnp.asarray(is_binary)[nodes], logistic_loss(outputs[..., 0], truth[..., 0]), losses)
     if is_categorical.any():
         used = jnp.asarray(layout.output_used)[nodes]
-        logits = jnp.where(used, outputs, -1e30)
-        softmax = jax.nn.logsumexp(logits, axis=-1) - jnp.sum(jnp.where(used, truth * outputs, 0.0), axis=-1)
+        softmax = softmax_loss(jnp.where(used, outputs, -1e30), jnp.where(used, truth, 0.0))
         losses = jnp.where(jnp.asarray(is_categorical)[nodes], softmax, losses)
     return losses
+
+
+def squared_error(outputs: Array, truth: Array) -> Array:
+    """Loss of numeric nodes, of any shape."""
+    return (outputs - truth) ** 2
+
+
+def logistic_loss(logits: Array, truth: Array) -> Array:
+    """Loss of binary nodes, of any shape; the truth is 0, 1 or a share between."""
+    return jax.nn.softplus(logits) - truth * logits
+
+
+def softmax_loss(logits: Array, truth: Array) -> Array:
+    """Loss of categorical nodes, shape (..., levels) to (...); the truth is one-hot or shares."""
+    return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(truth * logits, axis=-1)
+
+
+def _losses_of(node: Node, outputs: Array, truth: Array) -> Array:
+    if node.kind == "categorical":
+        return softmax_loss(outputs[..., : node.levels], truth[..., : node.levels])
+    loss = squared_error if node.kind == "numeric" else logistic_loss
+    return loss(outputs[..., 0], truth[..., 0])
 
 
 def cell_losses(

@@ -146,7 +146,7 @@ def _train_member(
 ) -> tuple[MemberState, Array]:
     """Run epochs of one member until they are done or it stops."""
     log = jnp.full((inputs.batches.shape[0], len(log_columns(inputs.regularizers))), jnp.nan, jnp.float32)
-    validation = _gather(inputs.validation_rows, inputs, shared, layout)
+    validation = _batch(*_gather(inputs.validation_rows, inputs, shared), inputs, layout)
     validation = validation._replace(weight=validation.weight / jnp.sum(validation.weight))
     targets = jnp.asarray(layout.targets)
 
@@ -194,12 +194,12 @@ def _run_steps(
     shared: Shared,
 ) -> tuple[Moving, Array]:
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
-    batches = _gather(inputs.batches[epoch], inputs, shared, layout)
+    encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared)
     regularizers, names = inputs.regularizers, terms(inputs.regularizers)
 
     def step(i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
         (weights, moments, states), totals = carry
-        batch = jax.tree.map(lambda a: a[i], batches)
+        batch = _batch(encoded[i], row_weights[i], inputs, layout)
         drawn = jax.tree.map(lambda a: a[epoch, i], inputs.drawn)
         sampled = None if inputs.sampled is None else inputs.sampled[epoch, i]
 
@@ -231,16 +231,19 @@ def _run_steps(
     return after, totals / inputs.steps
 
 
-def _gather(rows: Array, inputs: MemberInputs, shared: Shared, layout: Layout) -> Batch:
-    """Collect batches of rows, shape (..., batch), standardized by the member's own training rows."""
-    encoded = shared.inputs[rows]
+def _gather(rows: Array, inputs: MemberInputs, shared: Shared) -> tuple[Array, Array]:
+    """Collect rows, shape (..., batch): their channels as encoded, and weights that make a sum over them a mean."""
+    weight = shared.weight[rows]
+    present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
+    return shared.inputs[rows], weight / (present * inputs.mean_weight)
+
+
+def _batch(encoded: Array, weight: Array, inputs: MemberInputs, layout: Layout) -> Batch:
+    """Standardize rows by the member's own training rows, and lay out what its sub-networks should say."""
     x = standardize(encoded, inputs.standardization, layout)
     numeric = layout.is_kind("numeric")[layout.channel_nodes]
     truth = x if numeric.all() else jnp.where(numeric, x, encoded)
     truth = truth[..., None] if layout.n_channels == layout.n_nodes else truth[..., layout.output_channels]
-    weight = shared.weight[rows]
-    present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
-    weight = weight / (present * inputs.mean_weight)
     if not layout.has_gaps:
         return Batch(x, truth, weight)
     # Standardized, the mean is zero: that is what missing cells are filled with.
