@@ -70,7 +70,7 @@ def network_error(draw: Draw, candidates: Sequence[tuple[Regularizer, ...]], see
     """Return the mean test error of the ten fold networks of the best candidate."""
     d = draw.train.shape[1] - 1
     rows = Rows(read_columns(draw.train[:, :-1]), (draw.train[:, -1],))
-    coding, rows = Coding.fit(
+    coding, (rows,) = Coding.fit(
         rows, None, lambda rows: (NumericTarget.fit(rows.targets[0], "y"),), categorical=[False] * d
     )
     folds = list(KFold(10, shuffle=True, random_state=seed).split(draw.train))

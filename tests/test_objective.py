@@ -10,13 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, forward, initialize, mask_inputs
-from castlereg.objective import Batch, group_norm, node_losses, regularized_loss, trained_nodes
+from castlereg.objective import Batch, cell_losses, group_norm, node_losses, regularized_loss, trained_nodes
 from castlereg.regularizers import Castle
 from castlereg.regularizers.released_castle import ReleasedCastle
+from castlereg.training.standardization import null_losses
 
 
 def numeric_layout(d: int) -> Layout:
@@ -127,9 +129,48 @@ def test_losses_by_kind(mixed_layout: Layout, rng: np.random.Generator) -> None:
 def test_losses_of_a_subset_are_those_of_the_whole(mixed_layout: Layout, rng: np.random.Generator) -> None:
     batch = random_batch(mixed_layout, rng)
     outputs = jnp.asarray(rng.normal(size=batch.truth.shape), jnp.float32)
-    chosen = jnp.array([0, 3, 4])
-    part = node_losses(outputs[:, chosen], batch.truth[:, chosen], mixed_layout, chosen)
-    np.testing.assert_array_equal(part, node_losses(outputs, batch.truth, mixed_layout)[:, chosen])
+    for chosen in (jnp.array([0, 3, 4]), jnp.arange(5)):
+        part = node_losses(outputs[:, chosen], batch.truth[:, chosen], mixed_layout, chosen)
+        np.testing.assert_allclose(part, node_losses(outputs, batch.truth, mixed_layout)[:, chosen], rtol=1e-6)
+
+
+def test_predicting_the_base_rates_costs_one_for_every_kind(rng: np.random.Generator) -> None:
+    layout = Layout((Node(), Node("binary"), Node("categorical", 4), Node(target=True)))
+    rows, rare, shares = 1000, 0.03, np.array([0.7, 0.2, 0.09, 0.01])
+    truth = np.zeros((rows, 4, 4))
+    truth[:, [0, 3], 0] = scipy.stats.zscore(rng.normal(size=(rows, 2)))
+    truth[: int(rare * rows), 1, 0] = 1
+    truth[np.arange(rows), 2, np.repeat(np.arange(4), (shares * rows).round().astype(int))] = 1
+    outputs = np.zeros((rows, 4, 4))
+    outputs[:, 1, 0] = np.log(rare / (1 - rare))
+    outputs[:, 2] = np.log(shares)
+    with jax.enable_x64(True):
+        batch = Batch(jnp.zeros((rows, 7)), jnp.asarray(truth), jnp.full(rows, 1 / rows))
+        null_loss = null_losses(np.array([0, rare, *shares, 0]), layout)
+        losses = np.asarray(cell_losses(jnp.asarray(outputs), batch, layout, null_loss=jnp.asarray(null_loss)))
+    np.testing.assert_allclose(losses.mean(axis=0), np.ones(4), rtol=1e-9)
+
+
+@pytest.mark.parametrize("sampled", [None, [1, 3, 4]])
+def test_missing_cells_do_not_count(mixed_layout: Layout, rng: np.random.Generator, sampled: list[int] | None) -> None:
+    """Whatever stands in their place; and a node that is there in half of the rows has half of its loss."""
+    parameters = random_parameters(mixed_layout, (4,), rng, np.float32)
+    batch = random_batch(mixed_layout, rng, rows=6)
+    observed = np.ones((6, 5), np.float32)
+    observed[:3, 3] = observed[5, 1] = 0
+    gaps = batch._replace(observed=jnp.asarray(observed))
+    other = gaps._replace(truth=batch.truth + 7 * (1 - observed)[:, :, None])
+    nodes = None if sampled is None else jnp.array(sampled)
+    castle = [Castle(0.3)]
+    one, two = (
+        regularized_loss(parameters, b, castle, mixed_layout, sampled=nodes, null_loss=jnp.arange(1.0, 6.0))
+        for b in (gaps, other)
+    )
+    np.testing.assert_allclose(one[0], two[0], rtol=1e-6)
+    outputs = forward(parameters, batch.inputs)
+    by_hand = np.asarray(node_losses(outputs, batch.truth, mixed_layout)) / np.arange(1, 6) * observed
+    if sampled is None:
+        np.testing.assert_allclose(one[1][0]["reconstruction"], by_hand.sum() / 6, rtol=1e-5)
 
 
 def test_group_norm_has_no_nan_gradient_at_masked_edges(rng: np.random.Generator) -> None:

@@ -166,6 +166,13 @@ def test_unknown_levels_are_predicted_with_a_warning() -> None:
         assert np.isfinite(model.predict(frame.assign(area=np.nan))).all()
 
 
+def test_unknown_levels_among_the_rows_to_stop_by_are_warned_of_once() -> None:
+    frame, rent = mixed_frame()
+    with pytest.warns(UserWarning, match="X_val has levels that were not there in training: 'Paris'") as caught:
+        quick().fit(frame, rent, X_val=frame.assign(city="Paris"), y_val=rent)
+    assert len(caught) == 1
+
+
 def test_an_unknown_level_is_like_the_average_of_the_known_ones() -> None:
     frame, rent = mixed_frame(400)
     model = CastleRegressor(learning_rate=0.01, random_state=0).fit(frame, rent)
@@ -242,3 +249,17 @@ def test_classes_of_a_frame() -> None:
     model = CastleClassifier(learning_rate=0.01, random_state=0).fit(with_gaps(frame), kind)
     assert list(model.classes_) == ["cheap", "dear", "fair"]
     assert model.score(frame, kind.astype(str)) > 0.7
+
+
+def test_a_failed_fit_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame, rent = mixed_frame()
+    model = quick(max_epochs=2).fit(frame, rent)
+    before = model.predict(frame)
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("castlereg.estimators.base.train", fail)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(frame.assign(garden=range(120)), rent)
+    np.testing.assert_array_equal(model.predict(frame), before)

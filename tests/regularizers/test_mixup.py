@@ -24,6 +24,13 @@ def test_inputs_and_targets_are_mixed_alike(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(mixed.weight, [*(0.7 * weight[:4] + 0.3 * weight[partner]), 0, 0], rtol=1e-6)
 
 
+def test_a_mixture_with_a_missing_cell_is_missing() -> None:
+    observed = jnp.asarray([[1, 1], [0, 1], [1, 0], [1, 1.0]])
+    batch = Batch(jnp.zeros((4, 2)), jnp.zeros((4, 2, 1)), jnp.full(4, 0.25), observed)
+    mixed = MixUp().on_batch(batch, jnp.asarray([0.7, 0.3]))  # partners are one place on
+    np.testing.assert_array_equal(mixed.observed, [[0, 1], [0, 0], [1, 0], [1, 1]])
+
+
 def test_the_loss_of_a_mixed_class_is_the_mixture_of_losses(rng: np.random.Generator) -> None:
     layout = Layout((Node(), Node("categorical", 3, target=True)))
     truth = np.zeros((4, 2, 3), np.float32)

@@ -252,7 +252,8 @@ class _Problem:
             return float(np.mean((predicted - truth) ** 2) / np.var(self.target[split.rest]))
         if predicted.shape[1] == 2:
             return float(roc_auc_score(truth, predicted[:, 1]))
-        return float(roc_auc_score(truth, predicted, multi_class="ovr", labels=self.model.classes_))
+        classes = np.unique(self.target)
+        return float(roc_auc_score(truth, predicted, multi_class="ovr", labels=classes))
 
     def _check_classes(self, cv: Any) -> None:
         classes, counts = np.unique(self.target, return_counts=True)

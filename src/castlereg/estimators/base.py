@@ -104,8 +104,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
         held_out = None if X_val is None else self._read_held_out(X_val, y_val, len(rows.targets))
-        coding, rows = self._coded(rows, held_out, names)
-        self._train(coding, self._with_target_weights(coding, rows), held_out, names)
+        coding, (rows, *held_out_rows) = self._coded(rows, held_out, names)
+        self._train(coding, self._with_target_weights(coding, rows), held_out_rows, names)
         return self
 
     def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Rows, list[str]]:
@@ -130,30 +130,32 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"y_val has {len(targets)} targets, and y has {n_targets}")
         return Rows(columns, tuple(self._as_target(c, name) for c, name in zip(targets, names, strict=True)))
 
-    def _coded(self, rows: Rows, held_out: Rows | None, names: list[str]) -> tuple[Coding, Rows]:
+    def _coded(self, rows: Rows, held_out: Rows | None, names: list[str]) -> tuple[Coding, list[Rows]]:
         """Learn how to encode rows; return that and the rows in their own order."""
         n_features = len(rows.columns.types)
-        coding, rows = Coding.fit(
+        return Coding.fit(
             rows,
             held_out,
             lambda rows: tuple(map(self._fit_target, rows.targets, names[n_features:])),
             categorical=named_columns(self.categorical_features, rows.columns.names),
             clipped=self.scaling == "robust",
         )
+
+    def _keep(self, coding: Coding) -> None:
+        """Keep what was learned of the columns."""
+        self._coding = coding
         self.schema_: pd.DataFrame = schema_frame(coding.encoder.schema)
         self.n_outputs_ = len(coding.targets)
-        self._coding = coding
-        return coding, rows
 
-    def _train(self, coding: Coding, rows: Rows, held_out: Rows | None, names: list[str]) -> None:
+    def _train(self, coding: Coding, rows: Rows, held_out: list[Rows], names: list[str]) -> None:
         """Encode, lay out, train, and keep what was learned."""
         seed = self._seed()
-        table = coding.table(rows) if held_out is None else coding.table(rows, held_out)
+        table = coding.table(rows, *held_out)
         layout = table.layout
-        if held_out is None:
-            train_rows, validation_rows = self._split(coding, rows, np.random.default_rng(_spawn(seed, 1)))
+        if held_out:
+            train_rows, validation_rows = np.arange(len(rows)), np.arange(len(rows), len(table.inputs))
         else:
-            train_rows, validation_rows = np.arange(len(rows)), len(rows) + np.arange(len(held_out))
+            train_rows, validation_rows = self._split(coding, rows, np.random.default_rng(_spawn(seed, 1)))
         sizes = self._sizes(layout.n_features)
         regularizers = check_regularizers(self._all_regularizers(), sizes)
         members = [Member(train_rows, validation_rows, _spawn(seed, 0, i), regularizers) for i in range(self.n_members)]
@@ -167,6 +169,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             progress=bool(self.verbose),
         )
         stack = stack.take(np.flatnonzero(np.isfinite(stack.validation_loss)))
+        self._keep(coding)
         self.network_ = FittedNetwork.from_stack(stack, layout, coding.encoder)
         self.history_: pd.DataFrame = stack.history
         self.validation_loss_ = float(stack.validation_loss.mean())

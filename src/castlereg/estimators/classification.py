@@ -72,17 +72,22 @@ class Classification(ClassifierMixin, NetworkEstimator):
         right = np.all(self.predict(X) == np.asarray(y), axis=1)
         return float(np.average(right, weights=sample_weight))  # type: ignore[arg-type]
 
+    def _check_options(self) -> None:
+        super()._check_options()
+        for one in self.class_weight if _is_list(self.class_weight) else [self.class_weight]:  # type: ignore[union-attr]
+            if not (one is None or isinstance(one, Mapping) or (isinstance(one, str) and one == "balanced")):
+                raise ValueError(f"class_weight={one!r} must be None, 'balanced' or a dict of class to weight")
+
     def _as_target(self, column: NDArray[Any], name: str) -> NDArray[Any]:
         return as_classes(column, name)
 
     def _fit_target(self, column: NDArray[Any], name: str) -> ClassTarget:
         return ClassTarget.fit(column, name)
 
-    def _coded(self, rows: Rows, held_out: Rows | None, names: list[str]) -> tuple[Coding, Rows]:
-        coding, rows = super()._coded(rows, held_out, names)
+    def _keep(self, coding: Coding) -> None:
+        super()._keep(coding)
         classes = [target.classes for target in coding.targets if isinstance(target, ClassTarget)]
         self.classes_: Any = classes[0] if len(classes) == 1 else classes
-        return coding, rows
 
     def _with_target_weights(self, coding: Coding, rows: Rows) -> Rows:
         """Multiply the rows' weights by those of their classes."""
@@ -109,7 +114,7 @@ class Classification(ClassifierMixin, NetworkEstimator):
 
 
 def _is_list(class_weight: Any) -> bool:
-    return not isinstance(class_weight, str | Mapping)
+    return isinstance(class_weight, list | tuple)
 
 
 def _class_factors(
@@ -129,8 +134,6 @@ def _class_factors(
             if not factor >= 0:
                 raise ValueError(f"class_weight={factor!r} of class {label!r} must not be negative")
         return np.array([float(class_weight.get(label, 1.0)) for label in known])[codes]
-    if class_weight != "balanced":
-        raise ValueError(f"class_weight={class_weight!r} must be None, 'balanced' or a dict of class to weight")
     totals = np.bincount(codes, weight, minlength=len(target.classes))
     balanced: NDArray[np.float64] = (totals.sum() / (len(totals) * totals))[codes]
     return balanced

@@ -43,6 +43,10 @@ class Rows:
         weight = None if self.weight is None else self.weight[rows]
         return Rows(self.columns.take(rows), tuple(target[rows] for target in self.targets), weight)
 
+    def order(self, cells: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the rows' own order, by targets, cells and weights."""
+        return row_order([*self.targets, *cells.T, *([] if self.weight is None else [self.weight])])
+
     def weighted(self, weight: NDArray[np.float64] | None) -> Rows:
         """Repeat rows as whole-number weights say, or drop those that weigh nothing and keep the weights."""
         if weight is None:
@@ -76,7 +80,7 @@ class Coding:
         *,
         categorical: Sequence[bool],
         clipped: bool = False,
-    ) -> tuple[Coding, Rows]:
+    ) -> tuple[Coding, list[Rows]]:
         """Learn the coding of rows, and bring them into an order of their own.
 
         Parameters
@@ -94,22 +98,21 @@ class Coding:
         Returns
         -------
         coding : Coding
-        rows : Rows
-            In their own order.
+        parts : list of Rows
+            ``rows`` and, if given, ``held_out``, each in their own order.
         """
         schema = infer_schema(rows.columns, categorical)
-        cells = cells_by_schema(rows.columns, schema)
-        parts = [rows] if held_out is None else [rows, held_out]
-        all_cells = (
-            cells if held_out is None else np.vstack([cells, cells_by_schema(held_out.columns, schema, "X_val")])
-        )
+        parts, cells = [rows], [cells_by_schema(rows.columns, schema)]
+        if held_out is not None:
+            parts.append(held_out)
+            cells.append(cells_by_schema(held_out.columns, schema, "X_val"))
         ranks = row_ranks(np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True))
         nodes = [column.node(clipped) for column in schema]
-        order = column_order(all_cells, ranks, nodes, rows.columns.names)
-        weight = [] if rows.weight is None else [rows.weight]
-        own = row_order([*rows.targets, *(cells[:, j] for j in order), *weight])
-        rows = rows.take(own)
-        return cls(Encoder.fit(schema, cells[own], order, clipped=clipped), make_targets(rows)), rows
+        order = column_order(np.concatenate(cells), ranks, nodes, rows.columns.names)
+        own = [part.order(of_part[:, list(order)]) for part, of_part in zip(parts, cells, strict=True)]
+        parts = [part.take(own_order) for part, own_order in zip(parts, own, strict=True)]
+        encoder = Encoder.fit(schema, cells[0][own[0]], order, clipped=clipped)
+        return cls(encoder, make_targets(parts[0])), parts
 
     @property
     def layout(self) -> Layout:
@@ -129,7 +132,7 @@ class Coding:
         )
 
     def _channels(self, rows: Rows) -> NDArray[np.float32]:
-        features = self.encoder.encode(self.encoder.cells(rows.columns))
+        features = self.encoder.encode(cells_by_schema(rows.columns, self.encoder.schema, warn=False))
         targets = [target.encode(values) for target, values in zip(self.targets, rows.targets, strict=True)]
         return np.hstack([features, *targets]).astype(np.float32)
 

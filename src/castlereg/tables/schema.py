@@ -223,7 +223,9 @@ def _warn(schema: Sequence[ColumnSchema], what: str) -> None:
 # --- cells by a known schema ---------------------------------------------------------------------
 
 
-def cells_by_schema(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X") -> NDArray[np.float64]:
+def cells_by_schema(
+    columns: Columns, schema: Sequence[ColumnSchema], what: str = "X", *, warn: bool = True
+) -> NDArray[np.float64]:
     """Number the levels of a table as the schema does.
 
     Parameters
@@ -232,6 +234,8 @@ def cells_by_schema(columns: Columns, schema: Sequence[ColumnSchema], what: str 
         The table that the schema was inferred from, or another with the same columns.
     schema : sequence of ColumnSchema
     what : str
+    warn : bool
+        Whether to warn of unknown levels.
 
     Returns
     -------
@@ -254,7 +258,7 @@ def cells_by_schema(columns: Columns, schema: Sequence[ColumnSchema], what: str 
                 unknown.append(f"{lost!r} in column {one.name!r}")
         elif column.levels is not None:
             cells[:, j] = _values(cells[:, j], column, one, what)
-    if unknown:
+    if unknown and warn:
         shown = ", ".join(unknown[:5]) + (f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else "")
         warn_user(f"{what} has levels that were not there in training: {shown}; they are taken as a level of their own")
     return cells

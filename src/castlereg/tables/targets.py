@@ -158,7 +158,7 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
     if not columns:
         raise ValueError(f"{what} has no columns: give at least one target")
     for column, name in zip(columns, names, strict=True):
-        _refuse_gaps(column, name if name == what else f"{what}'s column {name!r}")
+        _refuse_gaps(column, what if len(columns) == 1 else f"{what}'s column {name!r}")
     return columns, names
 
 
