@@ -48,7 +48,7 @@ def test_las_vegas() -> None:
 
 
 def test_communities() -> None:
-    schema, encoder, channels = schema_of("communities_crime.csv", ["ViolentCrimesPerPop", *IDENTIFIERS])
+    schema, _, channels = schema_of("communities_crime.csv", ["ViolentCrimesPerPop", *IDENTIFIERS])
     assert len(schema) == 122
     gaps = [column for column in schema if column.missing]
     assert len(gaps) == 23
@@ -59,7 +59,7 @@ def test_communities() -> None:
 
 
 def test_facebook() -> None:
-    schema, encoder, _ = schema_of("facebook_metrics.csv", ["Total Interactions"])
+    schema, _, _ = schema_of("facebook_metrics.csv", ["Total Interactions"])
     assert len(schema) == 18
     by_name = {column.name: column for column in schema}
     assert {name: one.missing for name, one in by_name.items() if one.missing} == {"Paid": 1, "like": 1, "share": 4}
