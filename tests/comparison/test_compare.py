@@ -16,8 +16,8 @@ from castlereg import Comparison, NetworkRegressor, compare
 from castlereg.comparison import run
 from castlereg.comparison.methods import PAPER_METHODS, checked_methods
 from castlereg.comparison.significance import significance
-from castlereg.estimators import base
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
+from castlereg.tables import rows
 
 mpl.use("agg")
 QUICK: dict[str, Any] = {"cv": 3, "max_epochs": 8, "random_state": 0}
@@ -96,13 +96,14 @@ def test_the_same_seed_gives_the_same_scores_and_methods_do_not_disturb_each_oth
 def test_equals_the_estimator_fitted_fold_by_fold(diabetes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole protocol by hand: hold out, folds, validation loss, choice, score in units of the variance."""
     X, y = (part.to_numpy() for part in diabetes)
+    # Columns and rows stay as they are, so that every fit deals out the same weights and batches.
+    monkeypatch.setattr(rows, "column_order", lambda cells, *others: tuple(range(cells.shape[1])))
+    monkeypatch.setattr(rows, "row_order", lambda columns: np.arange(len(columns[0])))
     candidates = [[L2(0.1)], [L2(0.001)]]
     result = compare(X, y, methods={"L2": candidates}, **QUICK)
     (split,) = run._Problem.prepare(X, y, "regression", 0, {}).splits(3, 1, 0.2)
     assert len(split.test_rows) == 30
     assert set(split.test_rows).isdisjoint(split.rest)
-    # The estimator puts rows into an order of their own first; not here, so that the batches are the same.
-    monkeypatch.setattr(base, "in_own_order", lambda *rows: rows)
     losses, errors = np.empty((2, 3)), np.empty((2, 3))
     for c, candidate in enumerate(candidates):
         for f, (train_rows, validation_rows) in enumerate(split.folds):
@@ -110,7 +111,8 @@ def test_equals_the_estimator_fitted_fold_by_fold(diabetes: Any, monkeypatch: py
             model = NetworkRegressor(candidate, max_epochs=8, n_members=3, random_state=0)  # member f has fold f's seed
             model.fit(X[train_rows], y[train_rows], X_val=X[validation_rows], y_val=y[validation_rows])
             losses[c, f] = model.history_.groupby("member")["validation_loss"].min()[f]
-            predicted = model._decoded(model._outputs(X[split.test_rows]))[f]
+            outputs = model.network_.target_outputs(X[split.test_rows])
+            predicted = model._coding.targets[0].decode(outputs[f, :, 0])
             errors[c, f] = np.mean((predicted - y[split.test_rows]) ** 2) / np.var(y[split.rest])
     best = losses.mean(axis=1).argmin()
     np.testing.assert_allclose(result.scores["validation_loss"], losses[best], rtol=1e-4)
