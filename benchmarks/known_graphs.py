@@ -78,7 +78,7 @@ def network_error(draw: Draw, candidates: Sequence[tuple[Regularizer, ...]], see
         coding.table(rows),
         folds,
         candidates=candidates,
-        seed=seed,
+        seeds=seed,
         hidden_layer_sizes=(d + 1, d + 1),
         input_init=input_init,
     )

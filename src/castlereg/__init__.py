@@ -3,11 +3,15 @@
 from castlereg.comparison import Comparison, compare
 from castlereg.estimators import (
     CastleClassifier,
+    CastleClassifierCV,
     CastleMultiOutput,
     CastleRegressor,
+    CastleRegressorCV,
     NetworkClassifier,
+    NetworkClassifierCV,
     NetworkMultiOutput,
     NetworkRegressor,
+    NetworkRegressorCV,
 )
 from castlereg.graph import CausalGraph
 
@@ -15,12 +19,16 @@ __version__ = "0.1.0.dev0"
 
 __all__ = [
     "CastleClassifier",
+    "CastleClassifierCV",
     "CastleMultiOutput",
     "CastleRegressor",
+    "CastleRegressorCV",
     "CausalGraph",
     "Comparison",
     "NetworkClassifier",
+    "NetworkClassifierCV",
     "NetworkMultiOutput",
     "NetworkRegressor",
+    "NetworkRegressorCV",
     "compare",
 ]

@@ -35,6 +35,12 @@ def check_integer(name: str, value: Any, *, least: int = 1) -> None:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Refuse what is neither True nor False."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        raise ValueError(f"{name}={value!r} must be True or False")
+
+
 def check_fraction(name: str, value: Any) -> None:
     """Refuse what is not strictly between 0 and 1."""
     if not _is_number(value) or not 0 < value < 1:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from castlereg import CastleClassifier, CastleMultiOutput, CastleRegressor, NetworkMultiOutput, NetworkRegressor
 from tests.estimators.test_real_tables import mixed_frame
@@ -111,9 +110,3 @@ def test_mixed_targets_of_a_mixed_frame() -> None:
 def test_bad_targets_are_refused_by_name(y: pd.DataFrame, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CastleMultiOutput().fit(np.random.default_rng(0).normal(size=(60, 2)), y)
-
-
-@parametrize_with_checks([NetworkMultiOutput(hidden_layer_sizes=(8,), max_epochs=20)])
-@pytest.mark.filterwarnings("ignore:constant columns")
-def test_sklearn_compatible(estimator: Any, check: Any) -> None:
-    check(estimator)

@@ -6,12 +6,21 @@ import jax
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from castlereg import CastleClassifier, CastleRegressor, NetworkClassifier, NetworkRegressor
+from castlereg import (
+    CastleClassifier,
+    CastleRegressor,
+    CastleRegressorCV,
+    NetworkClassifier,
+    NetworkClassifierCV,
+    NetworkMultiOutput,
+    NetworkRegressor,
+)
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Dropout, InputNoise, MixUp
 
-# Those that do more than add to the loss or to the inputs are checked alone, and all of them together.
-METHODS = [[], [Dropout()], [Autoencoder()], [BatchNorm()], [MixUp()]]
+# Those that act between the layers are checked alone, and all of them together.
+METHODS = [[], [Dropout()], [BatchNorm()]]
 TOGETHER = [L1(), L2(), Dropout(), Autoencoder(), BatchNorm(), InputNoise(), MixUp()]
+NARROW = {"hidden_layer_sizes": (8,)}
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +35,16 @@ def quickly_compiled() -> Iterator[None]:
     [
         CastleRegressor(),
         CastleRegressor(hidden_layer_sizes=()),
-        CastleRegressor(regularizers=[Dropout(), L2()]),
         CastleClassifier(),
         CastleClassifier(hidden_layer_sizes=()),
-        *(NetworkRegressor(regularizers, hidden_layer_sizes=(8,)) for regularizers in METHODS),
-        NetworkClassifier(hidden_layer_sizes=(8,)),
-        NetworkClassifier(TOGETHER, hidden_layer_sizes=(8,)),
+        *(NetworkRegressor(regularizers, **NARROW) for regularizers in METHODS),
+        NetworkClassifier(**NARROW),
+        NetworkClassifier(TOGETHER, **NARROW),
+        NetworkMultiOutput(**NARROW),
+        CastleRegressorCV((0.01, 0.1), cv=3, **NARROW),
+        NetworkClassifierCV([[L2(0.001)]], cv=3, **NARROW),
     ]
 )
-@pytest.mark.filterwarnings("ignore:constant columns")
+@pytest.mark.filterwarnings("ignore:constant columns", "ignore:The least populated class")
 def test_sklearn_compatible(estimator, check):
     check(estimator)

@@ -217,7 +217,7 @@ class _Problem:
             self.table,
             [fold for split in splits for fold in split.folds],
             candidates=candidates,
-            seed=self.seed.entropy,  # type: ignore[arg-type]
+            seeds=self.seed.entropy,  # type: ignore[arg-type]
             hidden_layer_sizes=self.sizes,
             schedule=self.model._schedule(),
             input_init=input_init,

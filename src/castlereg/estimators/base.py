@@ -16,18 +16,18 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.estimators.holdout import random_split, stratified_split
 from castlereg.graph import CausalGraph
-from castlereg.objective import trained_nodes
-from castlereg.options import check_choice, check_fraction, check_integer, check_number, check_sizes
+from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.tables.reading import Columns, read_columns, warn_of_marks
 from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.schema import named_columns, schema_frame
 from castlereg.tables.targets import Target, read_target
-from castlereg.training import Member, Schedule, train
+from castlereg.training import Member, Schedule, TrainedStack, train
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
 _NARROWEST = 8
+_BOOTSTRAP = 5  # purpose of a random stream; 0 and 1 are the networks and the rows held out
 _FEWEST_ROWS = 3  # two to train on, one to stop by
 
 
@@ -48,6 +48,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         patience: int = 30,
         validation_fraction: float = 0.1,
         n_members: int = 1,
+        bootstrap: bool = False,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -62,6 +63,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         self.patience = patience
         self.validation_fraction = validation_fraction
         self.n_members = n_members
+        self.bootstrap = bootstrap
         self.random_state = random_state
         self.verbose = verbose
 
@@ -96,16 +98,14 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         rows, names = self._read(X, y)
         weight = None if sample_weight is None else _checked_weight(sample_weight, len(rows))
         rows = rows.weighted(weight)
-        if len(rows) < _FEWEST_ROWS:
-            raise ValueError(
-                f"n_samples={len(rows)} is too few: a network needs at least {_FEWEST_ROWS} rows with a positive "
-                "weight, two to train on and one to stop by"
-            )
+        _check_enough(rows)
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
         held_out = None if X_val is None else self._read_held_out(X_val, y_val, len(rows.targets))
         coding, (rows, *held_out_rows) = self._coded(rows, held_out, names)
-        self._train(coding, self._with_target_weights(coding, rows), held_out_rows, names)
+        rows = self._with_target_weights(coding, rows)
+        stack = self._trained(coding, rows, held_out_rows, self._all_regularizers(), self._seed())
+        self._keep(coding, stack, names)
         return self
 
     def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Rows, list[str]]:
@@ -141,15 +141,15 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             clipped=self.scaling == "robust",
         )
 
-    def _keep(self, coding: Coding) -> None:
-        """Keep what was learned of the columns."""
-        self._coding = coding
-        self.schema_: pd.DataFrame = schema_frame(coding.encoder.schema)
-        self.n_outputs_ = len(coding.targets)
-
-    def _train(self, coding: Coding, rows: Rows, held_out: list[Rows], names: list[str]) -> None:
-        """Encode, lay out, train, and keep what was learned."""
-        seed = self._seed()
+    def _trained(
+        self,
+        coding: Coding,
+        rows: Rows,
+        held_out: list[Rows],
+        regularizers: tuple[Regularizer, ...],
+        seed: np.random.SeedSequence,
+    ) -> TrainedStack:
+        """Encode rows and train networks on them."""
         table = coding.table(rows, *held_out)
         layout = table.layout
         if held_out:
@@ -157,9 +157,12 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         else:
             train_rows, validation_rows = self._split(coding, rows, np.random.default_rng(_spawn(seed, 1)))
         sizes = self._sizes(layout.n_features)
-        regularizers = check_regularizers(self._all_regularizers(), sizes)
-        members = [Member(train_rows, validation_rows, _spawn(seed, 0, i), regularizers) for i in range(self.n_members)]
-        stack = train(
+        check_regularizers(regularizers, sizes)
+        members = [
+            Member(self._rows_of(i, train_rows, seed), validation_rows, _spawn(seed, 0, i), regularizers)
+            for i in range(self.n_members)
+        ]
+        return train(
             table,
             members,
             hidden_layer_sizes=sizes,
@@ -168,14 +171,27 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             released_init=self._released(),
             progress=bool(self.verbose),
         )
+
+    def _rows_of(self, member: int, rows: NDArray[np.int64], seed: np.random.SeedSequence) -> NDArray[np.int64]:
+        """Return a member's training rows: all, or as many drawn with replacement."""
+        if not self.bootstrap:
+            return rows
+        rng = np.random.default_rng(_spawn(seed, _BOOTSTRAP, member))
+        return np.sort(rng.choice(rows, size=len(rows)))
+
+    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
+        """Keep what was learned."""
+        layout = coding.layout
         stack = stack.take(np.flatnonzero(np.isfinite(stack.validation_loss)))
-        self._keep(coding)
+        self._coding = coding
+        self.schema_: pd.DataFrame = schema_frame(coding.encoder.schema)
+        self.n_outputs_ = len(coding.targets)
         self.network_ = FittedNetwork.from_stack(stack, layout, coding.encoder)
         self.history_: pd.DataFrame = stack.history
         self.validation_loss_ = float(stack.validation_loss.mean())
-        if len(trained_nodes(regularizers, layout)) == layout.n_nodes:
+        if self.network_.has_all_nodes:
             targets = names[layout.n_features :]
-            self.graph_ = CausalGraph.from_weights(self.network_.edge_weights().mean(axis=0), names, target=targets)
+            self.graph_ = CausalGraph.from_members(self.network_.edge_weights(), names, target=targets)
         elif hasattr(self, "graph_"):
             del self.graph_  # of an earlier fit
 
@@ -227,6 +243,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         for name in ("batch_size", "max_epochs", "patience", "n_members"):
             check_integer(name, getattr(self, name))
         check_fraction("validation_fraction", self.validation_fraction)
+        check_flag("bootstrap", self.bootstrap)
 
     def _sizes(self, n_features: int) -> tuple[int, ...]:
         if isinstance(self.hidden_layer_sizes, str):
@@ -248,12 +265,15 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def _decoded(self, X: ArrayLike) -> list[NDArray[np.float64]]:
         """Predict every target, the mean over networks: values (rows,) or probabilities (rows, classes)."""
         check_is_fitted(self)
-        columns = self._read_features(X, reset=False)
-        encoder = self._coding.encoder
-        cells = encoder.cells(columns)
-        encoder.warn_of_new_gaps(cells)
-        outputs = self.network_.target_outputs(cells)
+        outputs = self.network_.target_outputs(self._cells(X))
         return [target.decode(outputs[:, :, k]).mean(axis=0) for k, target in enumerate(self._coding.targets)]
+
+    def _cells(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Read rows to predict."""
+        columns = self._read_features(X, reset=False)
+        cells = self._coding.encoder.cells(columns)
+        self._coding.encoder.warn_of_new_gaps(cells)
+        return cells
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -271,6 +291,14 @@ def _different(names: list[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return out
+
+
+def _check_enough(rows: Rows) -> None:
+    if len(rows) < _FEWEST_ROWS:
+        raise ValueError(
+            f"n_samples={len(rows)} is too few: a network needs at least {_FEWEST_ROWS} rows with a positive "
+            "weight, two to train on and one to stop by"
+        )
 
 
 def _spawn(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:

@@ -40,6 +40,7 @@ class CastleEstimator(NetworkEstimator):
         patience: int = 30,
         validation_fraction: float = 0.1,
         n_members: int = 1,
+        bootstrap: bool = False,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -55,6 +56,7 @@ class CastleEstimator(NetworkEstimator):
             patience=patience,
             validation_fraction=validation_fraction,
             n_members=n_members,
+            bootstrap=bootstrap,
             random_state=random_state,
             verbose=verbose,
         )
@@ -66,6 +68,10 @@ class CastleEstimator(NetworkEstimator):
         self.setting = setting
 
     def _all_regularizers(self) -> tuple[Regularizer, ...]:
+        return self._castle(self.reg_beta, self.reg_lambda)
+
+    def _castle(self, reg_beta: float, reg_lambda: float) -> tuple[Regularizer, ...]:
+        """Put CASTLE with these strengths before the other regularizers."""
         check_choice("setting", self.setting, ["paper", "released"])
         others = check_regularizers(self.regularizers)
         if any(isinstance(one, Castle) for one in others):
@@ -76,10 +82,10 @@ class CastleEstimator(NetworkEstimator):
         check_choice("acyclicity", self.acyclicity, ACYCLICITY)
         check_choice("sparsity", self.sparsity, ["l1", "group"])
         if self._released():
-            return (ReleasedCastle(self.reg_beta, self.reg_lambda, reconstruct=self.reconstruct), *others)
+            return (ReleasedCastle(reg_beta, reg_lambda, reconstruct=self.reconstruct), *others)
         castle = Castle(
-            self.reg_beta,
-            self.reg_lambda,
+            reg_beta,
+            reg_lambda,
             acyclicity=self.acyclicity,
             sparsity=self.sparsity,  # type: ignore[arg-type]
             reconstruct=self.reconstruct,

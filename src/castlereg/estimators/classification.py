@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.targets import ClassTarget, as_classes
+from castlereg.training import TrainedStack
 
 ClassWeight = Mapping[Any, float] | str | Sequence[Any] | None
 
@@ -84,8 +85,8 @@ class Classification(ClassifierMixin, NetworkEstimator):
     def _fit_target(self, column: NDArray[Any], name: str) -> ClassTarget:
         return ClassTarget.fit(column, name)
 
-    def _keep(self, coding: Coding) -> None:
-        super()._keep(coding)
+    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
+        super()._keep(coding, stack, names)
         classes = [target.classes for target in coding.targets if isinstance(target, ClassTarget)]
         self.classes_: Any = classes[0] if len(classes) == 1 else classes
 

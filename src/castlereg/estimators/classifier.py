@@ -23,7 +23,7 @@ class CastleClassifier(Classification, CastleEstimator):
     ----------
     reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, sparsity, reconstruct, regularizers, setting, input_init, \
 categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
-random_state, verbose
+bootstrap, random_state, verbose
         As in :class:`CastleRegressor`. Rows held out to stop by are a share of every class.
     class_weight : "balanced", dict or None
         Factors of the rows' weights by class, as in scikit-learn: ``"balanced"`` gives every class the same total. For
@@ -68,6 +68,7 @@ random_state, verbose
         patience: int = 30,
         validation_fraction: float = 0.1,
         n_members: int = 1,
+        bootstrap: bool = False,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -89,6 +90,7 @@ random_state, verbose
             patience=patience,
             validation_fraction=validation_fraction,
             n_members=n_members,
+            bootstrap=bootstrap,
             random_state=random_state,
             verbose=verbose,
         )
@@ -101,7 +103,7 @@ class NetworkClassifier(Classification, NetworkEstimator):
     Parameters
     ----------
     regularizers, hidden_layer_sizes, input_init, categorical_features, scaling, learning_rate, batch_size, \
-max_epochs, patience, validation_fraction, n_members, random_state, verbose
+max_epochs, patience, validation_fraction, n_members, bootstrap, random_state, verbose
         As in :class:`NetworkRegressor`. Rows held out to stop by are a share of every class.
     class_weight : "balanced", dict or None
         As in :class:`CastleClassifier`.
@@ -139,6 +141,7 @@ max_epochs, patience, validation_fraction, n_members, random_state, verbose
         patience: int = 30,
         validation_fraction: float = 0.1,
         n_members: int = 1,
+        bootstrap: bool = False,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -154,6 +157,7 @@ max_epochs, patience, validation_fraction, n_members, random_state, verbose
             patience=patience,
             validation_fraction=validation_fraction,
             n_members=n_members,
+            bootstrap=bootstrap,
             random_state=random_state,
             verbose=verbose,
         )

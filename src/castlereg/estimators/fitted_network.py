@@ -54,6 +54,16 @@ class FittedNetwork:
         """Number of networks."""
         return len(self.standardization.shift)
 
+    def of_members(self, members: NDArray[np.int64]) -> FittedNetwork:
+        """Keep some networks."""
+        parameters: Parameters = jax.tree.map(lambda a: a[members], self.parameters)
+        return FittedNetwork(self.layout, parameters, self.standardization.of_member(members), self.encoder)
+
+    @property
+    def has_all_nodes(self) -> bool:
+        """Whether the sub-networks of all columns were trained, or the targets' alone."""
+        return self._input_weights().shape[2] == self.layout.n_nodes
+
     def target_outputs(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
         """Run the targets' sub-networks.
 

@@ -119,7 +119,7 @@ class CastleMultiOutput(MultiOutput, CastleEstimator):
     ----------
     reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, sparsity, reconstruct, regularizers, setting, input_init, \
 categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
-random_state, verbose
+bootstrap, random_state, verbose
         As in :class:`CastleRegressor`. Rows held out to stop by are a share of every class of the first target that
         has classes.
 
@@ -153,7 +153,7 @@ class NetworkMultiOutput(MultiOutput, NetworkEstimator):
     Parameters
     ----------
     regularizers, hidden_layer_sizes, input_init, categorical_features, scaling, learning_rate, batch_size, \
-max_epochs, patience, validation_fraction, n_members, random_state, verbose
+max_epochs, patience, validation_fraction, n_members, bootstrap, random_state, verbose
         As in :class:`NetworkRegressor`.
 
     Attributes

@@ -50,6 +50,9 @@ class CastleRegressor(Regression, CastleEstimator):
         Share of rows held out to stop by, unless ``fit`` is given ``X_val`` and ``y_val``.
     n_members : int
         Networks with different seeds, trained together; predictions are their mean.
+    bootstrap : bool
+        Whether each network has training rows of its own, drawn with replacement: edges that survive this can be
+        relied on more, see ``graph_.confidence``.
     random_state : int, RandomState, Generator or None
         Seed. The same seed gives the same bits, whatever the order of the rows.
     verbose : bool
@@ -98,7 +101,7 @@ class NetworkRegressor(Regression, NetworkEstimator):
     input_init : {"small", "glorot"}
         Scale of the input layer's start: normal with sd 0.01, which often predicts better, or the usual one.
     hidden_layer_sizes, categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, \
-validation_fraction, n_members, random_state, verbose
+validation_fraction, n_members, bootstrap, random_state, verbose
         As in :class:`CastleRegressor`.
 
     Attributes

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+_FAINT = 0.1  # of a network's strongest edge: weaker ones do not count as edges when networks are compared
+
+
 @dataclass(frozen=True, eq=False)
 class CausalGraph:
     """The graph that a network has learned, as a directed acyclic graph.
@@ -29,6 +32,9 @@ class CausalGraph:
         ``weights.loc[cause, effect]``, zero where there is no edge.
     learned_weights : DataFrame
         The weights before edges that close a cycle were dropped.
+    confidence : DataFrame
+        ``confidence.loc[cause, effect]`` is the share of networks in whose own graph the edge is, in this direction and
+        not faint. With one network it is 0 or 1.
     targets : tuple of str
         Names of the targets.
 
@@ -48,6 +54,7 @@ class CausalGraph:
     weights: pd.DataFrame
     learned_weights: pd.DataFrame
     targets: tuple[str, ...]
+    confidence: pd.DataFrame
 
     @classmethod
     def from_weights(cls, weights: NDArray[np.float64], names: list[str], target: str | Sequence[str]) -> CausalGraph:
@@ -66,19 +73,46 @@ class CausalGraph:
         -------
         CausalGraph
         """
-        if len(names) != len(weights) or len(set(names)) != len(names):
-            raise ValueError(f"{len(weights)} nodes need as many different names, got {names}")
+        return cls.from_members(np.asarray(weights)[None], names, target)
+
+    @classmethod
+    def from_members(cls, weights: NDArray[np.float64], names: list[str], target: str | Sequence[str]) -> CausalGraph:
+        """Make one graph of the mean weights of several networks, with a confidence from each one's own graph.
+
+        Parameters
+        ----------
+        weights : array of shape (networks, nodes, nodes)
+        names : list of str
+            One for each node, all different.
+        target : str or sequence of str
+            One of the names, or several.
+
+        Returns
+        -------
+        CausalGraph
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> one, other = np.array([[0.0, 0.9], [0.2, 0.0]]), np.array([[0.0, 0.1], [0.3, 0.0]])
+        >>> graph = CausalGraph.from_members(np.stack([one, one, other]), ["age", "income"], target="income")
+        >>> graph.confidence.loc["age", "income"].round(2)
+        np.float64(0.67)
+        """
+        weights = np.asarray(weights, dtype=np.float64)
+        if len(names) != weights.shape[-1] or len(set(names)) != len(names):
+            raise ValueError(f"{weights.shape[-1]} nodes need as many different names, got {names}")
         targets = (target,) if isinstance(target, str) else tuple(target)
         for one in targets:
             if one not in names:
                 raise ValueError(f"target {one!r} is not among the nodes {names}")
-        learned = np.asarray(weights, dtype=np.float64)
-        kept = acyclic_cut(learned)
-        return cls(
-            weights=pd.DataFrame(kept, index=names, columns=names),
-            learned_weights=pd.DataFrame(learned, index=names, columns=names),
-            targets=targets,
-        )
+        learned = weights.mean(axis=0)
+        present = [acyclic_cut(one) > _FAINT * one.max() for one in weights]
+
+        def named(values: NDArray[np.float64]) -> pd.DataFrame:
+            return pd.DataFrame(values, index=names, columns=names)
+
+        return cls(named(acyclic_cut(learned)), named(learned), targets, named(np.mean(present, axis=0)))
 
     @property
     def target(self) -> str:

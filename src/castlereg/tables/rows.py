@@ -29,11 +29,14 @@ class Rows:
     targets : tuple of array of shape (rows,)
     weight : array of float64, shape (rows,), optional
         None when all weigh alike.
+    index : array of int, shape (rows,), optional
+        Places of the rows in the user's table; None when they are all there in the user's order.
     """
 
     columns: Columns
     targets: tuple[NDArray[Any], ...]
     weight: NDArray[np.float64] | None = None
+    index: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -41,7 +44,8 @@ class Rows:
     def take(self, rows: NDArray[np.int64]) -> Rows:
         """Keep some rows, in this order."""
         weight = None if self.weight is None else self.weight[rows]
-        return Rows(self.columns.take(rows), tuple(target[rows] for target in self.targets), weight)
+        index = rows if self.index is None else self.index[rows]
+        return Rows(self.columns.take(rows), tuple(target[rows] for target in self.targets), weight, index)
 
     def order(self, cells: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the rows' own order, by targets, cells and weights."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import jax
@@ -45,7 +46,7 @@ def train(
     schedule: Schedule = Schedule(),
     input_init: InputInit = "small",
     released_init: bool = False,
-    progress: bool = False,
+    progress: bool | tqdm[Any] = False,
 ) -> TrainedStack:
     """Train a stack.
 
@@ -59,8 +60,8 @@ def train(
     schedule : Schedule
     input_init, released_init
         See :func:`castlereg.network.initialize`.
-    progress : bool
-        Show a progress bar.
+    progress : bool or tqdm
+        Show a progress bar, or move one on that counts epochs.
 
     Returns
     -------
@@ -68,16 +69,18 @@ def train(
     """
     stack = _Stack(table, members, hidden_layer_sizes, schedule, input_init, released_init)
     interrupted = False
-    bar = tqdm(
-        total=len(members) * schedule.max_epochs, desc="training", unit="epoch", disable=not progress, leave=False
-    )
-    with bar:
+    total = len(members) * schedule.max_epochs
+    bar: Any = progress
+    if isinstance(progress, bool):
+        bar = tqdm(total=total, desc="training", unit="epoch", disable=not progress, leave=False)
+    begun = bar.n
+    with bar if bar is not progress else nullcontext():
         try:
             while stack.active.any():
                 stack.advance()
                 done = np.where(stack.active, stack.epoch, schedule.max_epochs).sum()
                 bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
-                bar.update(int(done) - bar.n)
+                bar.update(begun + int(done) - bar.n)
         except KeyboardInterrupt:
             interrupted = True
     return stack.result(interrupted)

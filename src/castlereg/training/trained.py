@@ -48,6 +48,24 @@ class TrainedStack:
     history: pd.DataFrame
     interrupted: bool
 
+    @classmethod
+    def joined(cls, stacks: Sequence[TrainedStack]) -> TrainedStack:
+        """Put stacks of the same layout one behind the other."""
+        first = np.cumsum([0, *(len(stack.validation_loss) for stack in stacks)])
+        histories = [s.history.assign(member=s.history["member"] + n) for s, n in zip(stacks, first[:-1], strict=True)]
+        parameters: Parameters = jax.tree.map(lambda *a: np.concatenate(a), *(stack.parameters for stack in stacks))
+        standardization: Standardization = jax.tree.map(
+            lambda *a: np.concatenate(a), *(stack.standardization for stack in stacks)
+        )
+        return cls(
+            parameters,
+            standardization,
+            np.concatenate([stack.validation_loss for stack in stacks]),
+            np.concatenate([stack.best_epoch for stack in stacks]),
+            pd.concat(histories, ignore_index=True),
+            any(stack.interrupted for stack in stacks),
+        )
+
     def take(self, members: NDArray[np.int64]) -> TrainedStack:
         """Keep some members, numbered anew in the history."""
         parameters: Parameters = jax.tree.map(lambda a: a[members], self.parameters)

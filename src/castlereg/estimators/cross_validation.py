@@ -1,0 +1,231 @@
+"""The choice of strengths by cross-validation in one batched run, and what falls out of it.
+
+Every fold and candidate is a member of one stack. The chosen candidate's fold networks predict together, and what
+each of them said of the rows it had not seen gives prediction intervals and class sets.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from castlereg.estimators.base import NetworkEstimator, _check_enough, _checked_weight, _spawn
+from castlereg.estimators.fitted_network import FittedNetwork
+from castlereg.options import check_flag, check_integer
+from castlereg.regularizers import Regularizer
+from castlereg.selection import Fold, FoldGrid, choose, strengths_of, train_folds
+from castlereg.tables.rows import Coding, Rows
+from castlereg.tables.targets import ClassTarget
+
+_FOLD_ROWS, _FOLD_SEEDS, _REFIT = 2, 3, 4  # purposes of random streams; 0 and 1 are the plain estimators'
+
+
+class CrossValidation(NetworkEstimator):
+    """What every estimator does that chooses by cross-validation."""
+
+    n_members, bootstrap = 1, False  # of a refitted model
+    cv: Any
+    scoring: Any
+    one_standard_error: bool
+    refit: bool
+
+    def _candidates(self) -> list[tuple[Regularizer, ...]]:
+        """Return the regularizers to choose among."""
+        raise NotImplementedError
+
+    def fit(  # type: ignore[override]
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Train all folds and candidates in one run, and choose.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array-like of shape (rows, features)
+        y : array-like of shape (rows,) or (rows, targets)
+        sample_weight : array-like of shape (rows,), optional
+            As in :meth:`castlereg.CastleRegressor.fit`; copies of a row are in the same fold.
+        groups : array-like of shape (rows,), optional
+            For splitters that keep groups together.
+
+        Returns
+        -------
+        self
+        """
+        self._check_options()
+        rows, names = self._read(X, y)
+        n_rows = len(rows)
+        rows = rows.weighted(None if sample_weight is None else _checked_weight(sample_weight, n_rows))
+        _check_enough(rows)
+        seed = self._seed()
+        coding, (rows,) = self._coded(rows, None, names)
+        rows = self._with_target_weights(coding, rows)
+        folds = self._folds(coding, rows, y, groups, n_rows, seed)
+        own = [(_places(rows, train), _places(rows, held)) for train, held in folds]
+        fold_seeds = [int(one) for one in _spawn(seed, _FOLD_SEEDS).generate_state(len(folds))]
+        begun = time.perf_counter()
+        grid = train_folds(
+            coding.table(rows),
+            own,
+            candidates=self._candidates(),
+            seeds=[_spawn(np.random.SeedSequence(one), 0, 0) for one in fold_seeds],
+            hidden_layer_sizes=self._sizes(coding.layout.n_features),
+            schedule=self._schedule(),
+            input_init=self.input_init,
+            released_init=self._released(),
+            progress=bool(self.verbose),
+        )
+        seconds = (time.perf_counter() - begun) / grid.losses.size
+        scores = -grid.losses
+        if self.scoring is not None:
+            self._keep(coding, grid.stack, names)
+            scores = self._scores(X, y, grid, folds)
+        strengths = [strengths_of(candidate) for candidate in grid.candidates]
+        best = choose(scores, [tuple(one.values()) for one in strengths] if self.one_standard_error else None)
+        chosen = grid.stack.take(grid.members(best))
+        regularizers = grid.candidates[best]
+        refitted = self._trained(coding, rows, [], regularizers, _spawn(seed, _REFIT)) if self.refit else chosen
+        self._keep(coding, refitted, names)
+        self.cv_results_ = _results(strengths, scores, grid.losses, seconds)
+        self.best_index_, self.best_params_, self.best_score_ = best, strengths[best], float(scores[best].mean())
+        self.best_regularizers_ = regularizers
+        self.folds_, self.fold_seeds_ = folds, fold_seeds
+        self._fold_networks = FittedNetwork.from_stack(chosen, coding.layout, coding.encoder)
+        self._left_out = self._what_folds_left_out(coding, rows, own)
+        return self
+
+    def _scores(self, X: Any, y: Any, grid: FoldGrid, folds: list[Fold]) -> NDArray[np.float64]:
+        """Score every network on the rows its fold leaves out."""
+        scorer = check_scoring(self, scoring=self.scoring)
+        one = copy.copy(self)
+        scores = np.empty(grid.losses.shape)
+        for candidate in range(len(scores)):
+            for fold, (_, held) in enumerate(folds):
+                one.network_ = self.network_.of_members(grid.members(candidate)[[fold]])
+                scores[candidate, fold] = scorer(one, _safe_indexing(X, held), _safe_indexing(y, held))
+        return scores
+
+    def _what_folds_left_out(self, coding: Coding, rows: Rows, own: list[Fold]) -> list[list[NDArray[np.float64]]]:
+        """Return how far each fold network was off on the rows it left out: for each fold, and each target.
+
+        The absolute error of numbers, and one minus the probability of the true class.
+        """
+        cells = coding.encoder.cells(rows.columns)
+        off: list[list[NDArray[np.float64]]] = []
+        for fold, (_, held) in enumerate(own):
+            outputs = self._fold_networks.of_members(np.array([fold])).target_outputs(cells[held])[0]
+            of_fold = []
+            for k, (target, values) in enumerate(zip(coding.targets, rows.targets, strict=True)):
+                predicted = target.decode(outputs[:, k])
+                if isinstance(target, ClassTarget):
+                    of_fold.append(1 - predicted[np.arange(len(held)), target.codes(values[held])])
+                else:
+                    of_fold.append(np.abs(predicted - values[held]))
+            off.append(of_fold)
+        return off
+
+    def _by_fold(self, X: ArrayLike) -> list[NDArray[np.float64]]:
+        """Predict with every fold network: for each target, values (folds, rows) or probabilities of classes."""
+        check_is_fitted(self)
+        outputs = self._fold_networks.target_outputs(self._cells(X))
+        return [target.decode(outputs[:, :, k]) for k, target in enumerate(self._coding.targets)]
+
+    def _check_options(self) -> None:
+        if not self._candidates():
+            raise ValueError(f"{type(self).__name__} has no candidates to choose among")
+        super()._check_options()
+        for flag in ("one_standard_error", "refit"):
+            check_flag(flag, getattr(self, flag))
+
+    def _all_regularizers(self) -> tuple[Regularizer, ...]:
+        return self._candidates()[0]
+
+    def _folds(
+        self,
+        coding: Coding,
+        rows: Rows,
+        y: Any,
+        groups: ArrayLike | None,
+        n_rows: int,
+        seed: np.random.SeedSequence,
+    ) -> list[Fold]:
+        """Split the rows, by their places in the user's table.
+
+        A number of folds is dealt out in the rows' own order, so that the user's order does not matter; a splitter gets
+        the user's order, which may mean something.
+        """
+        assert rows.index is not None  # rows are in their own order
+        if isinstance(self.cv, int | np.integer):
+            check_integer("cv", self.cv, least=2)
+            first = np.sort(np.unique(rows.index, return_index=True)[1])
+            kept = rows.index[first]
+            if self.cv > len(kept):
+                raise ValueError(f"cv={self.cv} folds of {len(kept)} rows: lower cv")
+            classes = coding.classes_of(rows.take(first))
+            make = KFold if classes is None else StratifiedKFold
+            state = int(_spawn(seed, _FOLD_ROWS).generate_state(1)[0])
+            splits = make(int(self.cv), shuffle=True, random_state=state).split(kept, classes)
+        else:
+            kept = np.arange(n_rows)
+            if groups is not None:
+                check_consistent_length(kept, groups)
+            splits = check_cv(self.cv, y, classifier=is_classifier(self)).split(np.empty((n_rows, 1)), y, groups)
+        folds = [(kept[train], kept[held]) for train, held in splits]
+        for number, fold in enumerate(folds):
+            train, held = (_places(rows, part) for part in fold)
+            if len(train) < 2 or len(held) < 1:
+                raise ValueError(
+                    f"fold {number} of cv={self.cv!r} has {len(train)} rows to train on and {len(held)} to stop by: a "
+                    "network needs at least two and one"
+                )
+        if len(folds) < 2:
+            raise ValueError(f"cv={self.cv!r} gives {len(folds)} fold, and a choice needs at least two")
+        return folds
+
+
+def _places(rows: Rows, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Find rows of the user's table, all copies of those that are there, ascending."""
+    assert rows.index is not None
+    order = np.argsort(rows.index, kind="stable")
+    by_index = rows.index[order]
+    first, last = np.searchsorted(by_index, wanted, "left"), np.searchsorted(by_index, wanted, "right")
+    found = [order[a:b] for a, b in zip(first, last, strict=True)]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+
+
+def _results(
+    strengths: list[dict[str, float]], scores: NDArray[np.float64], losses: NDArray[np.float64], seconds: float
+) -> dict[str, Any]:
+    """Lay the scores out as scikit-learn's searches do."""
+    names = list(dict.fromkeys(name for one in strengths for name in one))
+    zeros = np.zeros(len(scores))
+    results: dict[str, Any] = {
+        "mean_fit_time": zeros + seconds,
+        "std_fit_time": zeros,
+        "mean_score_time": zeros,
+        "std_score_time": zeros,
+    }
+    for name in names:
+        values = [one.get(name, np.nan) for one in strengths]
+        results[f"param_{name}"] = np.ma.masked_invalid(np.array(values))
+    results["params"] = strengths
+    for fold in range(scores.shape[1]):
+        results[f"split{fold}_test_score"] = scores[:, fold]
+    results["mean_test_score"], results["std_test_score"] = scores.mean(axis=1), scores.std(axis=1)
+    results["rank_test_score"] = rankdata(-results["mean_test_score"], method="min").astype(np.int32)
+    results["mean_validation_loss"] = losses.mean(axis=1)
+    return results
