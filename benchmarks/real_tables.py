@@ -171,7 +171,7 @@ def _peer_error(options: dict[str, Any], seed: int, train: Any, test: Any, y_tra
 
 
 def robust(folder: Path) -> pd.DataFrame:
-    """Compare robust with standard scaling; Communities, whose columns are scaled to 0 to 1 by its makers, is left out."""
+    """Compare robust with standard scaling; Communities, scaled to 0 to 1 by its makers, is left out."""
     rows = []
     for problem in [*OTHERS, *(one for one in MIXED if one.file != COMMUNITIES.file)]:
         X, y = problem.read(folder)
