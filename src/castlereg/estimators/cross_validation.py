@@ -90,13 +90,11 @@ class CrossValidation(NetworkEstimator):
             progress=bool(self.verbose),
         )
         seconds = (time.perf_counter() - begun) / grid.losses.size
-        scores = -grid.losses
-        if self.scoring is not None:
-            self._keep(coding, grid.stack, names)
-            scores = self._scores(X, y, grid, folds)
+        scores = -grid.losses if self.scoring is None else self._scores(X, y, coding, grid, folds, names)
         strengths = [strengths_of(candidate) for candidate in grid.candidates]
         best = choose(scores, [tuple(one.values()) for one in strengths] if self.one_standard_error else None)
-        chosen = grid.stack.take(grid.members(best))
+        trained = np.flatnonzero(np.isfinite(grid.losses[best]))  # a fold may have failed, with a warning
+        chosen = grid.stack.take(grid.members(best)[trained])
         regularizers = grid.candidates[best]
         refitted = self._trained(coding, rows, [], regularizers, _spawn(seed, _REFIT)) if self.refit else chosen
         self._keep(coding, refitted, names)
@@ -105,28 +103,32 @@ class CrossValidation(NetworkEstimator):
         self.best_regularizers_ = regularizers
         self.folds_, self.fold_seeds_ = folds, fold_seeds
         self._fold_networks = FittedNetwork.from_stack(chosen, coding.layout, coding.encoder)
-        self._left_out = self._what_folds_left_out(coding, rows, own)
+        self._left_out = self._what_folds_left_out(coding, rows, [own[fold][1] for fold in trained])
         return self
 
-    def _scores(self, X: Any, y: Any, grid: FoldGrid, folds: list[Fold]) -> NDArray[np.float64]:
-        """Score every network on the rows its fold leaves out."""
+    def _scores(
+        self, X: Any, y: Any, coding: Coding, grid: FoldGrid, folds: list[Fold], names: list[str]
+    ) -> NDArray[np.float64]:
+        """Score every network on the rows its fold leaves out; one that failed has no score."""
         scorer = check_scoring(self, scoring=self.scoring)
-        one = copy.copy(self)
-        scores = np.empty(grid.losses.shape)
-        for candidate in range(len(scores)):
-            for fold, (_, held) in enumerate(folds):
-                one.network_ = self.network_.of_members(grid.members(candidate)[[fold]])
-                scores[candidate, fold] = scorer(one, _safe_indexing(X, held), _safe_indexing(y, held))
+        scores = np.full(grid.losses.shape, -np.inf)
+        for candidate, fold in np.argwhere(np.isfinite(grid.losses)):
+            one = copy.copy(self)
+            one._keep(coding, grid.stack.take(grid.members(candidate)[[fold]]), names)
+            held = folds[fold][1]
+            scores[candidate, fold] = scorer(one, _safe_indexing(X, held), _safe_indexing(y, held))
         return scores
 
-    def _what_folds_left_out(self, coding: Coding, rows: Rows, own: list[Fold]) -> list[list[NDArray[np.float64]]]:
+    def _what_folds_left_out(
+        self, coding: Coding, rows: Rows, left_out: list[NDArray[np.int64]]
+    ) -> list[list[NDArray[np.float64]]]:
         """Return how far each fold network was off on the rows it left out: for each fold, and each target.
 
         The absolute error of numbers, and one minus the probability of the true class.
         """
         cells = coding.encoder.cells(rows.columns)
         off: list[list[NDArray[np.float64]]] = []
-        for fold, (_, held) in enumerate(own):
+        for fold, held in enumerate(left_out):
             outputs = self._fold_networks.of_members(np.array([fold])).target_outputs(cells[held])[0]
             of_fold = []
             for k, (target, values) in enumerate(zip(coding.targets, rows.targets, strict=True)):

@@ -46,8 +46,9 @@ def members_that_fit(
     >>> import numpy as np
     >>> from castlereg.layout import Layout, Node
     >>> table = Table(np.zeros((100, 3), np.float32), Layout((Node(), Node(), Node(target=True))))
-    >>> members_that_fit(table, (8, 8), (), Schedule(), memory=10**6)
-    22
+    >>> narrow, wide = (members_that_fit(table, (w, w), (), Schedule(), memory=10**6) for w in (8, 99))
+    >>> narrow > wide >= 1
+    True
     """
     budget = int(_SHARE * free_memory()) if memory is None else memory
     return max(1, budget // bytes_of_a_member(table, hidden_layer_sizes, regularizers, schedule))
