@@ -1,8 +1,5 @@
 """scikit-learn's own checks, without a single expected failure."""
 
-from collections.abc import Iterator
-
-import jax
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -21,14 +18,6 @@ from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Dropout, Inpu
 METHODS = [[], [Dropout()], [BatchNorm()]]
 TOGETHER = [L1(), L2(), Dropout(), Autoencoder(), BatchNorm(), InputNoise(), MixUp()]
 NARROW = {"hidden_layer_sizes": (8,)}
-
-
-@pytest.fixture(autouse=True)
-def quickly_compiled() -> Iterator[None]:
-    """Each check has tables of another shape: compiling takes most of the time, and these need no fast programs."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @parametrize_with_checks(
