@@ -5,8 +5,14 @@ from __future__ import annotations
 import jax
 import pytest
 
-# What is compiled as users have it: the formulas, the trainer, the examples of the README and the pages.
-_OPTIMIZED = ("tests/training/", "tests/graph/", "tests/tables/", "tests/synthetic/", "tests/test_")
+# What is compiled as users have it: the formulas and the trainer.
+_OPTIMIZED = (
+    "tests/training/",
+    "tests/test_acyclicity",
+    "tests/test_network",
+    "tests/test_objective",
+    "tests/regularizers/test_castle",
+)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tqdm import tqdm
 
 from castlereg import selection
 from castlereg.layout import Layout, Node
@@ -67,9 +68,17 @@ def test_an_interrupted_grid_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch)
         train_folds(table(), folds(), candidates=GRID, **OPTIONS)
 
 
-def test_the_progress_bar_runs_over_the_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_progress_bar_runs_over_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    bars = []
+
+    class Recorded(tqdm):  # type: ignore[misc,type-arg]
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            bars.append(self)
+
+    monkeypatch.setattr(selection, "tqdm", Recorded)
     train_folds(table(), folds(), candidates=GRID, most_members=3, progress=True, **OPTIONS)
-    assert "27/27" in capsys.readouterr().err
+    assert [(bar.n, bar.total) for bar in bars] == [(27, 27)]
 
 
 def test_choice_by_mean_and_by_one_standard_error() -> None:
