@@ -18,10 +18,8 @@ None, NaN, NaT, pd.NA           gaps
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Number
 from typing import Any, Literal
 
 import numpy as np
@@ -31,6 +29,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from castlereg.notices import warn_user
+from castlereg.tables.refusals import check_range, check_shape, listed, refuse_objects
 
 Holds = Literal["numbers", "text", "dates", "nothing"]
 Level = str | float
@@ -126,7 +125,7 @@ def read_columns(X: Any, what: str = "X") -> Columns:
         else:
             names = [f"x{j}" for j in range(values.shape[1])]
             columns = _read_series([pd.Series(values[:, j]) for j in range(len(names))], names, what)
-    _check_shape(columns, what)
+    check_shape(columns.cells.shape, what)
     check_range(columns.cells, columns.names, what)
     return columns
 
@@ -134,34 +133,6 @@ def read_columns(X: Any, what: str = "X") -> Columns:
 def is_frame(X: Any) -> bool:
     """Tell whether this is a frame of pandas, polars or the like: named columns that can be had one by one."""
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and len(getattr(X, "shape", ())) == 2
-
-
-def check_range(cells: NDArray[np.float64], names: Sequence[str], what: str) -> None:
-    """Refuse infinity and values that float32 cannot hold.
-
-    Parameters
-    ----------
-    cells : array of shape (rows, columns)
-        May have NaN.
-    names : list of str
-    what : str
-        What the columns are, for the message.
-    """
-    if not cells.size:
-        return
-    largest = float(np.finfo(np.float32).max)
-    if not (np.fmax.reduce(cells, axis=None) > largest or np.fmin.reduce(cells, axis=None) < -largest):
-        return
-    row, column = np.argwhere(np.abs(cells) > largest)[0]
-    value = cells[row, column]
-    if np.isinf(value):
-        raise ValueError(
-            f"{what} contains infinity: {value:g} in row {row} of column {names[column]!r}; replace it or drop the row"
-        )
-    raise ValueError(
-        f"{what} has {value:g} in row {row} of column {names[column]!r}, beyond the range of "
-        "float32 (3.4e38) that networks compute in: rescale the column or take its logarithm"
-    )
 
 
 # --- arrays --------------------------------------------------------------------------------------
@@ -251,8 +222,7 @@ def _read_objects(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.f
         return _days(pd.to_timedelta(column)), ColumnType(name, "dates")
     if holds == "empty":
         return np.full(len(column), np.nan), ColumnType(name, "nothing")
-    _refuse_objects(column, name, what)
-    raise AssertionError("unreachable")
+    refuse_objects(column, name, what)
 
 
 def _numbers(column: pd.Series) -> NDArray[np.float64]:
@@ -329,63 +299,11 @@ def _read_categories(column: pd.Series, name: str, what: str) -> tuple[NDArray[n
     elif pd.api.types.infer_dtype(categories) in ("datetime64", "datetime", "date", "period", "interval"):
         levels = [str(level) for level in categories]
     else:
-        _refuse_objects(pd.Series(categories, dtype=object), name, what)
+        refuse_objects(pd.Series(categories, dtype=object), name, what)
     if column.cat.ordered:
         cells = np.where(places < 0, np.nan, places).astype(np.float64)
         return cells, ColumnType(name, holds, tuple(levels), ordered=True)
     return _in_order(places, levels, ColumnType(name, holds))
-
-
-# --- refusals ------------------------------------------------------------------------------------
-
-
-def _refuse_objects(column: pd.Series, name: str, what: str) -> None:
-    """Say what is in a column that does not go together."""
-    first: dict[str, tuple[int, Any]] = {}
-    for row, value in enumerate(column):
-        if pd.api.types.is_scalar(value) and pd.isna(value):
-            continue
-        first.setdefault(_sort_of(value), (row, value))
-    for sort, (row, value) in first.items():
-        if sort not in ("text", "numbers", "booleans", "dates"):
-            raise TypeError(
-                f"{what} has {_short(value)} of type {sort} in row {row} of column {name!r}: an argument must be a "
-                "string or a number (or a date), so convert or drop the column"
-            )
-    seen = [f"{sort} ({_short(value)} in row {row})" for sort, (row, value) in first.items()]
-    raise ValueError(
-        f"{what} has column {name!r} that mixes {' and '.join(seen)}: convert it to one of them, for example with "
-        "pd.to_numeric or .astype(str)"
-    )
-
-
-def _sort_of(value: Any) -> str:
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, bool | np.bool_):
-        return "booleans"
-    if isinstance(value, complex | np.complexfloating):
-        return "complex"
-    if isinstance(value, Number):
-        return "numbers"
-    if isinstance(value, datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
-        return "dates"
-    return type(value).__name__
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
-
-
-def _check_shape(columns: Columns, what: str) -> None:
-    rows, width = columns.cells.shape
-    if width == 0:
-        raise ValueError(f"0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required: {what} has no columns")
-    if rows == 0:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape=(0, {width})) while a minimum of 1 is required: {what} has no rows"
-        )
 
 
 def warn_of_marks(types: Sequence[ColumnType], what: str = "X") -> None:
@@ -398,9 +316,3 @@ def warn_of_marks(types: Sequence[ColumnType], what: str = "X") -> None:
         f"{what} has text in {listed([c.name for c in marked])} that is numbers but for "
         f"{', '.join(map(repr, marks))}: read as numbers, with {', '.join(map(repr, marks))} as missing"
     )
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """Write names with quotes, and a count of those beyond the first few."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more columns"

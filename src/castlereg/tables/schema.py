@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
-from castlereg.tables.reading import Columns, ColumnType, Holds, Level, as_numbers, listed
+from castlereg.tables.reading import Columns, ColumnType, Holds, Level, as_numbers
+from castlereg.tables.refusals import listed
 
 ColumnKind = Literal["numeric", "binary", "categorical", "ordinal"]
 

@@ -17,7 +17,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 from castlereg.tables.encoding import Scaling
-from castlereg.tables.reading import check_range, is_frame
+from castlereg.tables.reading import is_frame
+from castlereg.tables.refusals import check_range
 from castlereg.tables.schema import is_constant
 
 

@@ -1,0 +1,96 @@
+"""Why a table is refused: the column, the row and the value, and what to do about it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any, NoReturn
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+
+def check_range(cells: NDArray[np.float64], names: Sequence[str], what: str) -> None:
+    """Refuse infinity and values that float32 cannot hold.
+
+    Parameters
+    ----------
+    cells : array of shape (rows, columns)
+        May have NaN.
+    names : list of str
+    what : str
+        What the columns are, for the message.
+    """
+    if not cells.size:
+        return
+    largest = float(np.finfo(np.float32).max)
+    if not (np.fmax.reduce(cells, axis=None) > largest or np.fmin.reduce(cells, axis=None) < -largest):
+        return
+    row, column = np.argwhere(np.abs(cells) > largest)[0]
+    value = cells[row, column]
+    if np.isinf(value):
+        raise ValueError(
+            f"{what} contains infinity: {value:g} in row {row} of column {names[column]!r}; replace it or drop the row"
+        )
+    raise ValueError(
+        f"{what} has {value:g} in row {row} of column {names[column]!r}, beyond the range of "
+        "float32 (3.4e38) that networks compute in: rescale the column or take its logarithm"
+    )
+
+
+def refuse_objects(column: pd.Series, name: str, what: str) -> NoReturn:
+    """Say what is in a column that does not go together."""
+    first: dict[str, tuple[int, Any]] = {}
+    for row, value in enumerate(column):
+        if pd.api.types.is_scalar(value) and pd.isna(value):
+            continue
+        first.setdefault(_sort_of(value), (row, value))
+    for sort, (row, value) in first.items():
+        if sort not in ("text", "numbers", "booleans", "dates"):
+            raise TypeError(
+                f"{what} has {_short(value)} of type {sort} in row {row} of column {name!r}: an argument must be a "
+                "string or a number (or a date), so convert or drop the column"
+            )
+    seen = [f"{sort} ({_short(value)} in row {row})" for sort, (row, value) in first.items()]
+    raise ValueError(
+        f"{what} has column {name!r} that mixes {' and '.join(seen)}: convert it to one of them, for example with "
+        "pd.to_numeric or .astype(str)"
+    )
+
+
+def _sort_of(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool | np.bool_):
+        return "booleans"
+    if isinstance(value, complex | np.complexfloating):
+        return "complex"
+    if isinstance(value, Number):
+        return "numbers"
+    if isinstance(value, datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
+        return "dates"
+    return type(value).__name__
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def check_shape(shape: tuple[int, ...], what: str) -> None:
+    """Refuse a table without rows or columns."""
+    rows, width = shape
+    if width == 0:
+        raise ValueError(f"0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required: {what} has no columns")
+    if rows == 0:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape=(0, {width})) while a minimum of 1 is required: {what} has no rows"
+        )
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Write names with quotes, and a count of those beyond the first few."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more columns"

@@ -1,0 +1,31 @@
+"""Refusals name the column, the row and the value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from castlereg.tables.refusals import check_range, check_shape, listed, refuse_objects
+
+
+def test_check_range_names_row_and_column() -> None:
+    with pytest.raises(ValueError, match=r"X has -1e\+39 in row 1 of column 'b'"):
+        check_range(np.array([[0.0, np.nan], [0.0, -1e39]]), ["a", "b"], "X")
+    check_range(np.array([[0.0, np.nan], [0.0, -3e38]]), ["a", "b"], "X")
+
+
+@pytest.mark.parametrize(("shape", "message"), [((0, 2), "X has no rows"), ((2, 0), "X has no columns")])
+def test_empty_tables(shape: tuple[int, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_shape(shape, "X")
+
+
+def test_long_values_are_cut() -> None:
+    with pytest.raises(TypeError, match=r"X has \[0, 1, .*\.\.\. of type list in row 1 of column 'a'"):
+        refuse_objects(pd.Series(["x", list(range(99))]), "a", "X")
+
+
+def test_many_names_are_counted() -> None:
+    assert listed(list("ab")) == "'a', 'b'"
+    assert listed(list("abcdefgh"), most=2) == "'a', 'b' and 6 more columns"
