@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from castlereg.layout import Layout, Node
 from castlereg.notices import warn_user
-from castlereg.tables.reading import Columns
+from castlereg.tables.reading import Columns, unnamed_numbers
 from castlereg.tables.schema import ColumnSchema, cells_by_schema
 
 
@@ -110,10 +110,14 @@ class Encoder:
 
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
         """Number the levels of another table with the same columns."""
+        if self._is_plain and columns.types is unnamed_numbers(len(self.schema)) and self._holds_numbers:
+            return columns.cells
         return cells_by_schema(columns, self.schema, what)
 
     def warn_of_new_gaps(self, cells: NDArray[np.float64], what: str = "X") -> None:
         """Warn of gaps in columns that had none in training."""
+        if not np.isnan(cells.sum()):
+            return
         new = [
             f"{int(gaps)} in {column.name!r}"
             for gaps, column in zip(np.isnan(cells).sum(axis=0), self.schema, strict=True)
@@ -152,6 +156,10 @@ class Encoder:
         return np.array(self.order)
 
     @cached_property
+    def _holds_numbers(self) -> bool:
+        return all(column.holds == "numbers" for column in self.schema)
+
+    @cached_property
     def _is_plain(self) -> bool:
         """Whether every column is one channel of numbers, so that centring is all there is to do."""
         return all(node.channels == 1 for node in self.nodes) and not any(c.is_coded for c in self.schema)
@@ -171,7 +179,7 @@ class Encoder:
         array of shape (rows, channels)
         """
         values = cells[:, self._places] - self.scaling.center
-        has_gaps = bool(np.isnan(values).any())
+        has_gaps = bool(np.isnan(values.sum()))
         if self._is_plain and not has_gaps:
             return values
         out = np.empty((len(cells), int(self._first[-1])))

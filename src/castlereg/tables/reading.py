@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -121,13 +122,19 @@ def read_columns(X: Any, what: str = "X") -> Columns:
         values = _as_array(X, what)
         if values.dtype.kind in "biuf":
             cells = check_array(values, dtype=np.float64, ensure_all_finite=False, input_name=what)
-            columns = Columns(cells, tuple(ColumnType(f"x{j}") for j in range(cells.shape[1])))
+            columns = Columns(cells, unnamed_numbers(cells.shape[1]))
         else:
             names = [f"x{j}" for j in range(values.shape[1])]
             columns = _read_series([pd.Series(values[:, j]) for j in range(len(names))], names, what)
     check_shape(columns.cells.shape, what)
     check_range(columns.cells, columns.names, what)
     return columns
+
+
+@lru_cache(maxsize=64)
+def unnamed_numbers(width: int) -> tuple[ColumnType, ...]:
+    """Describe the columns of an array of numbers."""
+    return tuple(ColumnType(f"x{j}") for j in range(width))
 
 
 def is_frame(X: Any) -> bool:
