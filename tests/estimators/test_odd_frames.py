@@ -128,7 +128,7 @@ def check(model: Any, frame: pd.DataFrame, y: np.ndarray) -> None:
 
 def nothing_lost(model: Any, frame: pd.DataFrame) -> None:
     """Every cell that is there is a level or a number of the schema; every gap is counted."""
-    cells = read_columns(frame).cells
+    cells = model._coding.encoder.cells(read_columns(frame))
     np.testing.assert_array_equal(np.isnan(cells).sum(axis=0), model.schema_["missing"])
     marks = frame.map(lambda value: isinstance(value, str) and value in ("?", "", "NA")).to_numpy()
     gaps = frame.isna().to_numpy()

@@ -84,14 +84,6 @@ def test_dates_are_days() -> None:
     np.testing.assert_allclose(read_columns(spans).cells[:, 0], [0.5, 1.5])
 
 
-def test_text_of_numbers_and_question_marks_is_numbers() -> None:
-    columns = read_columns(pd.DataFrame({"a": ["1.5", "?", "-2"], "b": ["1", "2", "x"], "c": ["?", "?", "?"]}))
-    np.testing.assert_array_equal(columns.cells[:, 0], [1.5, np.nan, -2])
-    assert columns.types[0].marks == ("?",)
-    assert columns.types[1].levels == ("1", "2", "x")
-    assert columns.types[2].levels == ("?",)
-
-
 def test_codes_written_as_text_stay_text() -> None:
     assert read_columns(pd.DataFrame({"zip": ["01234", "94110"]})).types[0].levels == ("01234", "94110")
 

@@ -157,9 +157,39 @@ def test_bad_categorical_features_are_refused(given: Any, message: str) -> None:
         named_columns(given, ["a", "b", "c"])
 
 
+def test_text_of_numbers_and_question_marks_is_numbers() -> None:
+    frame = pd.DataFrame({"a": ["1.5", "?", "-2"], "b": ["1", "2", "x"], "c": ["?", "x", "?"]})
+    columns = read_columns(frame)
+    with pytest.warns(UserWarning, match=r"X has text in 'a' that is numbers but for '\?': read as numbers"):
+        schema = infer_schema(columns, [False] * 3)
+    np.testing.assert_array_equal(cells_by_schema(columns, schema)[:, 0], [1.5, np.nan, -2])
+    assert schema[0].missing == 1
+    assert schema[1].levels == ("1", "2", "x")
+    assert schema[2].levels == ("?", "x")
+    declared = infer_schema(read_columns(frame.astype({"a": "category"})), [False] * 3)
+    assert declared[0].levels == infer_schema(columns, [True, False, False])[0].levels == ("-2", "1.5", "?")
+
+
+def test_levels_that_look_like_numbers_stay_levels_whatever_rows_are_asked_for() -> None:
+    schema = schema_of(["1", "2", "x", "?"])
+    for texts, places in ((["1", "?"], [0, 2]), (["?"], [2]), (["2", "x"], [1, 3])):
+        cells = cells_by_schema(read_columns(pd.DataFrame({"a": texts})), [schema])
+        np.testing.assert_array_equal(cells[:, 0], places)
+
+
+@pytest.mark.parametrize("text", ["1e300", "inf"])
+def test_text_of_numbers_out_of_range_is_refused(text: str) -> None:
+    columns = read_columns(pd.DataFrame({"a": ["1.5", "?", text]}))
+    with pytest.warns(UserWarning, match="read as numbers"):
+        schema = infer_schema(columns, [False])
+    with pytest.raises(ValueError, match="row 2 of column 'a'"):
+        cells_by_schema(columns, schema)
+
+
 def test_the_schema_is_shown_as_a_frame() -> None:
     frame = pd.DataFrame({"n": [1.5, None, 2.0, 7.0], "t": list("abca"), "q": ["1.5", "?", "2.5", "3.5"]})
-    shown = schema_frame(infer_schema(read_columns(frame), [False] * 3))
+    with pytest.warns(UserWarning, match="read as numbers"):
+        shown = schema_frame(infer_schema(read_columns(frame), [False] * 3))
     assert list(shown.index) == ["n", "t", "q"]
     assert list(shown["kind"]) == ["numeric", "categorical", "numeric"]
     assert shown.loc["t", "levels"] == ("a", "b", "c")

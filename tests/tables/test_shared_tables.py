@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,9 @@ IDENTIFIERS = ["state", "county", "community", "communityname", "fold"]
 def schema_of(file: str, drop: list[str]) -> tuple[tuple[ColumnSchema, ...], Encoder, np.ndarray]:
     frame = pd.read_csv(Path(str(FOLDER)) / file).drop(columns=drop)
     columns = read_columns(frame)
-    schema = infer_schema(columns, [False] * frame.shape[1])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X has text in .* read as numbers")
+        schema = infer_schema(columns, [False] * frame.shape[1])
     cells = cells_by_schema(columns, schema)
     encoder = Encoder.fit(schema, cells, range(len(schema)))
     return schema, encoder, encoder.encode(cells)

@@ -19,7 +19,7 @@ from castlereg.graph import CausalGraph
 from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.tables.reading import Columns, read_columns, warn_of_marks
+from castlereg.tables.reading import Columns, read_columns
 from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.schema import named_columns, schema_frame
 from castlereg.tables.targets import Target, read_target
@@ -111,7 +111,6 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Rows, list[str]]:
         """Read rows to learn from; return them and the names of features and targets, the targets' last."""
         columns = self._read_features(X, reset=True)
-        warn_of_marks(columns.types)
         targets, target_names = read_target(y)
         check_consistent_length(columns.cells, *targets)
         rows = Rows(columns, tuple(self._as_target(c, name) for c, name in zip(targets, target_names, strict=True)))

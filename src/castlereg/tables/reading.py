@@ -11,7 +11,6 @@ numbers, booleans               numbers
 dates, times, durations         days, since 1970 for dates
 text                            levels
 pandas categories               levels, in their order when they are ordered
-text of numbers and ``?``       numbers and gaps, with a warning
 None, NaN, NaT, pd.NA           gaps
 ==============================  =================================================
 """
@@ -29,8 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from castlereg.notices import warn_user
-from castlereg.tables.refusals import check_range, check_shape, listed, refuse_objects
+from castlereg.tables.refusals import check_range, check_shape, refuse_objects
 
 Holds = Literal["numbers", "text", "dates", "nothing"]
 Level = str | float
@@ -55,15 +53,15 @@ class ColumnType:
         Values that the cells are numbers of; None when cells are values themselves.
     ordered : bool
         Whether the order of the levels means something.
-    marks : tuple of str
-        Texts that were read as gaps.
+    declared : bool
+        Whether the dtype itself says that these are categories.
     """
 
     name: str
     holds: Holds = "numbers"
     levels: tuple[Level, ...] | None = None
     ordered: bool = False
-    marks: tuple[str, ...] = ()
+    declared: bool = False
 
 
 @dataclass(frozen=True)
@@ -255,12 +253,6 @@ def _days(column: pd.Series) -> NDArray[np.float64]:
 def _read_text(column: pd.Series, name: str) -> tuple[NDArray[np.float64], ColumnType]:
     places, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
     levels = [str(text) for text in texts]
-    marks = tuple(sorted(level for level in levels if level.strip() in MISSING_MARKS))
-    if marks and len(marks) < len(levels):
-        values = as_numbers(levels)
-        if values is not None:
-            values = np.append(values, np.nan)  # place -1 is a gap
-            return values[places], ColumnType(name, marks=marks)
     return _in_order(places, levels, ColumnType(name, "text"))
 
 
@@ -309,17 +301,5 @@ def _read_categories(column: pd.Series, name: str, what: str) -> tuple[NDArray[n
         refuse_objects(pd.Series(categories, dtype=object), name, what)
     if column.cat.ordered:
         cells = np.where(places < 0, np.nan, places).astype(np.float64)
-        return cells, ColumnType(name, holds, tuple(levels), ordered=True)
-    return _in_order(places, levels, ColumnType(name, holds))
-
-
-def warn_of_marks(types: Sequence[ColumnType], what: str = "X") -> None:
-    """Warn of text that was read as numbers and gaps."""
-    marked = [column for column in types if column.marks]
-    if not marked:
-        return
-    marks = sorted({mark for column in marked for mark in column.marks})
-    warn_user(
-        f"{what} has text in {listed([c.name for c in marked])} that is numbers but for "
-        f"{', '.join(map(repr, marks))}: read as numbers, with {', '.join(map(repr, marks))} as missing"
-    )
+        return cells, ColumnType(name, holds, tuple(levels), ordered=True, declared=True)
+    return _in_order(places, levels, ColumnType(name, holds, declared=True))

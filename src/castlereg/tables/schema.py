@@ -14,7 +14,8 @@ numeric      all others: numbers, dates
 
 Ordinal numbers are used as the numbers they are; the kind says that they might be codes without an order, to be named
 in ``categorical_features``. A text column that is hardly ever twice the same is refused as free text. Beyond 100 levels
-the rarest are joined into one.
+the rarest are joined into one. Text that is numbers but for a missing-value mark such as ``?`` is numbers and gaps,
+with a warning: it is text only because of the mark.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from numpy.typing import NDArray
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
-from castlereg.tables.reading import Columns, ColumnType, Holds, Level, as_numbers
-from castlereg.tables.refusals import listed
+from castlereg.tables.reading import MISSING_MARKS, Columns, ColumnType, Holds, Level, as_numbers
+from castlereg.tables.refusals import check_range, listed
 
 ColumnKind = Literal["numeric", "binary", "categorical", "ordinal"]
 
@@ -111,18 +112,36 @@ def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X")
     garden binary None 1
     area categorical ('a', 'b', 'c') 0
     """
-    schema = tuple(
-        _infer_levels(column_type, cells, what)
-        if column_type.levels is not None
-        else _infer_numbers(column_type, cells, listed_as, what)
-        for column_type, cells, listed_as in zip(columns.types, columns.cells.T, categorical, strict=True)
-    )
-    _warn(schema, what)
-    return schema
+    schema = []
+    marked: dict[str, list[str]] = {}
+    for column, cells, is_listed in zip(columns.types, columns.cells.T, categorical, strict=True):
+        marks = [] if is_listed else missing_marks(column, cells)
+        if marks:
+            marked[column.name] = marks
+            values = values_of_levels(column, cells)
+            assert values is not None  # that is what marks mean
+            note = f"text of numbers and {', '.join(map(repr, marks))}"
+            schema.append(_infer_numbers(ColumnType(column.name), values, False, what, note))
+        elif column.levels is not None:
+            schema.append(_infer_levels(column, cells, what))
+        else:
+            schema.append(_infer_numbers(column, cells, is_listed, what))
+    _warn(schema, marked, what)
+    return tuple(schema)
 
 
-def _infer_numbers(column: ColumnType, cells: NDArray[np.float64], categorical: bool, what: str) -> ColumnSchema:
-    note = f"text of numbers and {', '.join(map(repr, column.marks))}" if column.marks else ""
+def missing_marks(column: ColumnType, cells: NDArray[np.float64]) -> list[str]:
+    """Find the marks for which alone a column is text; none when it is text for other reasons too."""
+    if column.holds != "text" or column.declared or column.levels is None:
+        return []
+    present = [str(column.levels[int(place)]) for place in np.unique(cells[~np.isnan(cells)])]
+    marks = [text for text in present if text.strip() in MISSING_MARKS]
+    return marks if len(marks) < len(present) and as_numbers(present) is not None else []
+
+
+def _infer_numbers(
+    column: ColumnType, cells: NDArray[np.float64], categorical: bool, what: str, note: str = ""
+) -> ColumnSchema:
     missing = np.isnan(cells)
     n_missing = int(missing.sum())
     present = cells[~missing] if n_missing else cells
@@ -209,11 +228,17 @@ def is_constant(values: NDArray[np.float64]) -> bool:
     return bool(float(np.ptp(values)) <= 4 * np.finfo(np.float64).eps * largest)
 
 
-def _warn(schema: Sequence[ColumnSchema], what: str) -> None:
+def _warn(schema: Sequence[ColumnSchema], marked: dict[str, list[str]], what: str) -> None:
+    if marked:
+        marks = ", ".join(map(repr, sorted({mark for of_column in marked.values() for mark in of_column})))
+        warn_user(
+            f"{what} has text in {listed(list(marked))} that is numbers but for {marks}: read as numbers, with {marks} "
+            "as missing"
+        )
     constant = [column.name for column in schema if column.constant]
     if constant:
         warn_user(f"constant columns have no edges and no influence: {listed(constant)}")
-    joined = [f"{column.name!r} ({column.note})" for column in schema if column.levels and column.levels[-1] == OTHER]
+    joined = [f"{column.name!r} ({column.note})" for column in schema if column.note.endswith(OTHER)]
     if joined:
         warn_user(
             f"{what} has columns of more than {MOST_LEVELS} levels, of which the rarest are one level now: "
@@ -292,18 +317,27 @@ def _first_unknown(places: NDArray[np.float64], cells: NDArray[np.float64], colu
 
 def _values(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:
     """Read levels where the schema has numbers: text of numbers, or categories of numbers."""
-    assert column.levels is not None
     if schema.holds == "nothing" or column.holds == "nothing":
         return np.full(len(cells), np.nan)
     if schema.holds != "numbers":
         raise _another_kind(column, schema, what)
-    if column.holds == "numbers":
-        values: NDArray[np.float64] | None = np.array(column.levels, np.float64)
-    else:
-        values = as_numbers([str(level) for level in column.levels])
+    values = values_of_levels(column, cells)
     if values is None:
         raise _another_kind(column, schema, what)
-    return np.append(values, np.nan)[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
+    check_range(values[:, None], [schema.name], what)
+    return values
+
+
+def values_of_levels(column: ColumnType, cells: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Turn places in levels into the numbers that the levels are or write out; None when one of them is no number."""
+    places = np.unique(cells[~np.isnan(cells)]).astype(np.int64)
+    assert column.levels is not None
+    numbers = as_numbers([str(column.levels[place]) for place in places])
+    if numbers is None:
+        return None
+    by_place = np.full(len(column.levels) + 1, np.nan)  # the last is for gaps
+    by_place[places] = numbers
+    return by_place[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
 
 
 def _another_kind(column: ColumnType, schema: ColumnSchema, what: str) -> ValueError:
