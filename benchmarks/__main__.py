@@ -8,6 +8,7 @@ import pandas as pd
 
 from benchmarks import (
     comparison,
+    cross_validation,
     grid,
     growth,
     known_graphs,
@@ -33,7 +34,7 @@ def main(names: list[str]) -> None:
         "prediction": prediction,
         "growth": growth,
     }
-    accuracy = ("known_graphs", "regularizers", "real_tables")
+    accuracy = ("known_graphs", "regularizers", "real_tables", "cross_validation")
     unknown = set(names) - {*known, *accuracy}
     if unknown:
         sys.exit(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join([*known, *accuracy])}")
@@ -49,6 +50,8 @@ def main(names: list[str]) -> None:
         regularizers.main([])
     if not names or "real_tables" in names:
         real_tables.main([])
+    if not names or "cross_validation" in names:
+        cross_validation.main([])
 
 
 if __name__ == "__main__":

@@ -173,6 +173,13 @@ def test_unknown_levels_among_the_rows_to_stop_by_are_warned_of_once() -> None:
     assert len(caught) == 1
 
 
+def test_new_gaps_among_the_rows_to_stop_by_are_warned_of() -> None:
+    frame, rent = mixed_frame()
+    with pytest.warns(UserWarning, match="X_val has gaps in columns that had none in training: 120 in 'area'"):
+        model = quick(max_epochs=2).fit(frame, rent, X_val=frame.assign(area=np.nan), y_val=rent)
+    assert np.isfinite(model.validation_loss_)
+
+
 def test_an_unknown_level_is_like_the_average_of_the_known_ones() -> None:
     frame, rent = mixed_frame(400)
     model = CastleRegressor(learning_rate=0.01, random_state=0).fit(frame, rent)

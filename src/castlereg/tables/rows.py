@@ -116,6 +116,8 @@ class Coding:
         own = [part.order(of_part[:, list(order)]) for part, of_part in zip(parts, cells, strict=True)]
         parts = [part.take(own_order) for part, own_order in zip(parts, own, strict=True)]
         encoder = Encoder.fit(schema, cells[0][own[0]], order, clipped=clipped)
+        for of_held_out in cells[1:]:
+            encoder.warn_of_new_gaps(of_held_out, "X_val")
         return cls(encoder, make_targets(parts[0])), parts
 
     @property
