@@ -27,8 +27,8 @@ class IntervalCV(CrossValidation):
         ----------
         X : DataFrame or array-like of shape (rows, features)
         coverage : float
-            Share of new rows whose target should lie inside. Guaranteed is ``2 * coverage - 1`` for exchangeable rows;
-            seen is about ``coverage``.
+            Share of new rows whose target should lie inside. The theorem gives at least ``2 * coverage - 1`` for
+            exchangeable rows; here it holds nearly, because left-out rows also decide when a network stops.
 
         Returns
         -------
