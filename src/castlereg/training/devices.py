@@ -76,6 +76,16 @@ def lanes(mesh: Mesh, members_per_device: int) -> int:
     return 1 if mesh.devices.flat[0].platform == "cpu" else members_per_device
 
 
+def compiler_options(mesh: Mesh) -> dict[str, bool]:
+    """Return XLA's options for a program on a mesh.
+
+    Devices that are cores are busy with their own members: a matrix product that is shared out among them makes
+    each wait for the others.
+    """
+    cores = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"
+    return {"xla_cpu_multi_thread_eigen": False} if cores else {}
+
+
 def _available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -21,7 +21,7 @@ from castlereg.layout import Layout
 from castlereg.network import Packed, mask_inputs, pack, unpack
 from castlereg.objective import Batch, cell_losses, regularized_loss, supervised_loss, target_outputs
 from castlereg.regularizers import Regularizer
-from castlereg.training.devices import EVERYWHERE, MEMBERS
+from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
 from castlereg.training.standardization import Standardization, standardize
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
@@ -128,7 +128,7 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
         out_specs=(MEMBERS, MEMBERS),
         check_vma=False,
     )
-    return jax.jit(program, donate_argnums=0)
+    return jax.jit(program, donate_argnums=0, compiler_options=compiler_options(mesh))
 
 
 def signature(*arguments: Any) -> Hashable:
