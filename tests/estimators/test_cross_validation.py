@@ -298,9 +298,42 @@ def test_bootstrap_members_see_rows_of_their_own(diabetes: Any) -> None:
 def test_confidence_is_the_share_of_members_with_the_edge(diabetes: Any) -> None:
     X, y = diabetes
     several = CastleRegressor(n_members=4, bootstrap=True, max_epochs=30, random_state=0).fit(X, y)
-    confidence = several.graph_.confidence
+    confidence, direction = several.graph_.confidence, several.graph_.direction
     assert set(np.unique(confidence)) <= {0, 0.25, 0.5, 0.75, 1}
-    assert ((confidence + confidence.T).to_numpy() <= 1).all()  # a member has an edge in one direction
+    pd.testing.assert_frame_equal(confidence, confidence.T)
+    # a member has an edge in one direction
+    np.testing.assert_allclose((direction + direction.T).to_numpy()[confidence.to_numpy() > 0], 1)
+    assert direction.isna().equals(confidence == 0)
     assert confidence.to_numpy().max() > 0
+    single = CastleRegressor(n_members=1, max_epochs=3, random_state=0).fit(X, y).graph_.confidence
+    assert set(np.unique(single)) == {0, 1}
     chosen = CastleRegressorCV((0.01,), cv=3, max_epochs=10, regularizers=[Dropout(0.1)], random_state=0).fit(X, y)
     assert chosen.graph_.confidence.shape == (11, 11)
+
+
+def test_confidence_of_a_refitted_network_is_the_folds(diabetes: Any) -> None:
+    X, y = diabetes
+    options = {"cv": 3, "max_epochs": 10, "random_state": 0}
+    folds, refitted = (CastleRegressorCV((0.01,), refit=refit, **options).fit(X, y) for refit in (False, True))
+    pd.testing.assert_frame_equal(refitted.graph_.confidence, folds.graph_.confidence)
+    assert not refitted.graph_.weights.equals(folds.graph_.weights)
+
+
+def test_several_starts_of_each_fold_choose_and_predict_together(diabetes: Any) -> None:
+    X, y = diabetes
+    grid = [[L2(0.1)], [L2(10.0)]]
+    chosen = NetworkRegressorCV(grid, n_members=2, **QUICK).fit(X, y)
+    values = []
+    for k, (train, held) in enumerate(chosen.folds_):
+        one = NetworkRegressor(
+            chosen.best_regularizers_, n_members=2, max_epochs=QUICK["max_epochs"], random_state=chosen.fold_seeds_[k]
+        ).fit(X[train], y[train], X_val=X[held], y_val=y[held])
+        score = chosen.cv_results_[f"split{k}_test_score"][chosen.best_index_]
+        np.testing.assert_allclose(score, -one.validation_loss_, rtol=1e-5)
+        off = np.abs(one.predict(X[held]) - y[held])
+        np.testing.assert_allclose(np.sort(chosen._left_out[k][0]), np.sort(off), rtol=1e-4, atol=1e-3)
+        values.append(one.predict(X))
+    np.testing.assert_allclose(chosen.predict(X), np.mean(values, axis=0), rtol=1e-5)
+    np.testing.assert_allclose(chosen._by_fold(X)[0], values, rtol=1e-5)
+    scored = NetworkRegressorCV(grid, n_members=2, scoring="r2", **QUICK).fit(X, y)
+    assert scored.cv_results_["split0_test_score"].shape == (2,)

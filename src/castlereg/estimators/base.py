@@ -178,8 +178,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         rng = np.random.default_rng(_spawn(seed, _BOOTSTRAP, member))
         return np.sort(rng.choice(rows, size=len(rows)))
 
-    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
-        """Keep what was learned."""
+    def _keep(
+        self, coding: Coding, stack: TrainedStack, names: list[str], *, replicas: TrainedStack | None = None
+    ) -> None:
+        """Keep what was learned; replicas are networks that tell how sure the graph is, by default the same."""
         layout = coding.layout
         stack = stack.take(np.flatnonzero(np.isfinite(stack.validation_loss)))
         self._coding = coding
@@ -190,7 +192,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         self.validation_loss_ = float(stack.validation_loss.mean())
         if self.network_.has_all_nodes:
             targets = names[layout.n_features :]
-            self.graph_ = CausalGraph.from_members(self.network_.edge_weights(), names, target=targets)
+            others = self.network_ if replicas is None else FittedNetwork.from_stack(replicas, layout, coding.encoder)
+            self.graph_ = CausalGraph.from_members(
+                self.network_.edge_weights(), names, target=targets, replicas=others.edge_weights()
+            )
         elif hasattr(self, "graph_"):
             del self.graph_  # of an earlier fit
 

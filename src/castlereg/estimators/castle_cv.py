@@ -36,6 +36,7 @@ class NetworkCV(CrossValidation):
         max_epochs: int = 200,
         patience: int = 30,
         validation_fraction: float = 0.1,
+        n_members: int = 1,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -53,6 +54,7 @@ class NetworkCV(CrossValidation):
         self.max_epochs = max_epochs
         self.patience = patience
         self.validation_fraction = validation_fraction
+        self.n_members = n_members
         self.random_state = random_state
         self.verbose = verbose
 
@@ -91,6 +93,7 @@ class CastleCV(CrossValidation, CastleEstimator):
         max_epochs: int = 200,
         patience: int = 30,
         validation_fraction: float = 0.1,
+        n_members: int = 1,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -114,6 +117,7 @@ class CastleCV(CrossValidation, CastleEstimator):
         self.max_epochs = max_epochs
         self.patience = patience
         self.validation_fraction = validation_fraction
+        self.n_members = n_members
         self.random_state = random_state
         self.verbose = verbose
 

@@ -22,7 +22,7 @@ class CastleClassifierCV(Classification, ClassSetCV, CastleCV):
     ----------
     reg_betas, reg_lambdas, cv, scoring, one_standard_error, refit, validation_fraction, hidden_layer_sizes, \
 acyclicity, sparsity, reconstruct, regularizers, setting, input_init, categorical_features, scaling, learning_rate, \
-batch_size, max_epochs, patience, random_state, verbose
+batch_size, max_epochs, patience, n_members, random_state, verbose
         As in :class:`CastleRegressorCV`. A number of folds keeps classes in proportion.
     class_weight : "balanced", dict or None
         As in :class:`CastleClassifier`.
@@ -71,6 +71,7 @@ history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, featu
         max_epochs: int = 200,
         patience: int = 30,
         validation_fraction: float = 0.1,
+        n_members: int = 1,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -95,6 +96,7 @@ history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, featu
             max_epochs=max_epochs,
             patience=patience,
             validation_fraction=validation_fraction,
+            n_members=n_members,
             random_state=random_state,
             verbose=verbose,
         )
@@ -107,7 +109,7 @@ class NetworkClassifierCV(Classification, ClassSetCV, NetworkCV):
     Parameters
     ----------
     candidates, cv, scoring, one_standard_error, refit, validation_fraction, hidden_layer_sizes, input_init, \
-categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, random_state, verbose
+categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, n_members, random_state, verbose
         As in :class:`NetworkRegressorCV`.
     class_weight : "balanced", dict or None
         As in :class:`CastleClassifier`.
@@ -150,6 +152,7 @@ validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
         max_epochs: int = 200,
         patience: int = 30,
         validation_fraction: float = 0.1,
+        n_members: int = 1,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         verbose: bool = False,
     ) -> None:
@@ -168,6 +171,7 @@ validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
             max_epochs=max_epochs,
             patience=patience,
             validation_fraction=validation_fraction,
+            n_members=n_members,
             random_state=random_state,
             verbose=verbose,
         )

@@ -33,7 +33,7 @@ _FOLD_ROWS, _FOLD_SEEDS, _REFIT = 2, 3, 4  # purposes of random streams; 0 and 1
 class CrossValidation(NetworkEstimator):
     """What every estimator does that chooses by cross-validation."""
 
-    n_members, bootstrap = 1, False  # of a refitted model
+    bootstrap = False  # folds take its place
     cv: Any
     scoring: Any
     one_standard_error: bool
@@ -77,12 +77,13 @@ class CrossValidation(NetworkEstimator):
         folds = self._folds(coding, rows, y, groups, n_rows, seed)
         own = [(_places(rows, train), _places(rows, held)) for train, held in folds]
         fold_seeds = [int(one) for one in _spawn(seed, _FOLD_SEEDS).generate_state(len(folds))]
+        starts = range(int(self.n_members))  # networks of a fold differ in their start and the order of rows
         begun = time.perf_counter()
         grid = train_folds(
             coding.table(rows),
-            own,
+            [fold for fold in own for _ in starts],
             candidates=self._candidates(),
-            seeds=[_spawn(np.random.SeedSequence(one), 0, 0) for one in fold_seeds],
+            seeds=[_spawn(np.random.SeedSequence(one), 0, start) for one in fold_seeds for start in starts],
             hidden_layer_sizes=self._sizes(coding.layout.n_features),
             schedule=self._schedule(),
             input_init=self.input_init,
@@ -90,31 +91,35 @@ class CrossValidation(NetworkEstimator):
             progress=bool(self.verbose),
         )
         seconds = (time.perf_counter() - begun) / grid.losses.size
-        scores = -grid.losses if self.scoring is None else self._scores(X, y, coding, grid, folds, names)
+        losses = grid.losses.reshape(len(grid.candidates), len(folds), -1).mean(axis=-1)
+        scores = -losses if self.scoring is None else self._scores(X, y, coding, grid, folds, names)
         strengths = [strengths_of(candidate) for candidate in grid.candidates]
         best = choose(scores, [tuple(one.values()) for one in strengths] if self.one_standard_error else None)
-        trained = np.flatnonzero(np.isfinite(grid.losses[best]))  # a fold may have failed, with a warning
+        trained = np.flatnonzero(np.isfinite(grid.losses[best]))  # a network may have failed, with a warning
         chosen = grid.stack.take(grid.members(best)[trained])
         regularizers = grid.candidates[best]
         refitted = self._trained(coding, rows, [], regularizers, _spawn(seed, _REFIT)) if self.refit else chosen
-        self._keep(coding, refitted, names)
-        self.cv_results_ = _results(strengths, scores, grid.losses, seconds)
+        self._keep(coding, refitted, names, replicas=chosen)
+        self.cv_results_ = _results(strengths, scores, losses, seconds)
         self.best_index_, self.best_params_, self.best_score_ = best, strengths[best], float(scores[best].mean())
         self.best_regularizers_ = regularizers
         self.folds_, self.fold_seeds_ = folds, fold_seeds
         self._fold_networks = FittedNetwork.from_stack(chosen, coding.layout, coding.encoder)
-        self._left_out = self._what_folds_left_out(coding, rows, [own[fold][1] for fold in trained])
+        self._fold_of = trained // len(starts)
+        self._left_out = self._what_folds_left_out(coding, rows, [own[fold][1] for fold in np.unique(self._fold_of)])
         return self
 
     def _scores(
         self, X: Any, y: Any, coding: Coding, grid: FoldGrid, folds: list[Fold], names: list[str]
     ) -> NDArray[np.float64]:
-        """Score every network on the rows its fold leaves out; one that failed has no score."""
+        """Score the networks of every fold on the rows it leaves out; without one that trained there is no score."""
         scorer = check_scoring(self, scoring=self.scoring)
-        scores = np.full(grid.losses.shape, -np.inf)
-        for candidate, fold in np.argwhere(np.isfinite(grid.losses)):
+        losses = grid.losses.reshape(len(grid.candidates), len(folds), -1)
+        scores = np.full(losses.shape[:2], -np.inf)
+        for candidate, fold in np.argwhere(np.isfinite(losses).any(axis=-1)):
             one = copy.copy(self)
-            one._keep(coding, grid.stack.take(grid.members(candidate)[[fold]]), names)
+            own = fold * losses.shape[-1] + np.flatnonzero(np.isfinite(losses[candidate, fold]))
+            one._keep(coding, grid.stack.take(grid.members(candidate)[own]), names)
             held = folds[fold][1]
             scores[candidate, fold] = scorer(one, _safe_indexing(X, held), _safe_indexing(y, held))
         return scores
@@ -122,17 +127,18 @@ class CrossValidation(NetworkEstimator):
     def _what_folds_left_out(
         self, coding: Coding, rows: Rows, left_out: list[NDArray[np.int64]]
     ) -> list[list[NDArray[np.float64]]]:
-        """Return how far each fold network was off on the rows it left out: for each fold, and each target.
+        """Return how far the networks of each fold were off on the rows it left out: for each fold, and each target.
 
         The absolute error of numbers, and one minus the probability of the true class.
         """
         cells = coding.encoder.cells(rows.columns)
         off: list[list[NDArray[np.float64]]] = []
-        for fold, held in enumerate(left_out):
-            outputs = self._fold_networks.of_members(np.array([fold])).target_outputs(cells[held])[0]
+        for fold, held in zip(np.unique(self._fold_of), left_out, strict=True):
+            own = self._fold_networks.of_members(np.flatnonzero(self._fold_of == fold))
+            outputs = own.target_outputs(cells[held])
             of_fold = []
             for k, (target, values) in enumerate(zip(coding.targets, rows.targets, strict=True)):
-                predicted = target.decode(outputs[:, k])
+                predicted = target.decode(outputs[:, :, k]).mean(axis=0)
                 if isinstance(target, ClassTarget):
                     of_fold.append(1 - predicted[np.arange(len(held)), target.codes(values[held])])
                 else:
@@ -141,10 +147,12 @@ class CrossValidation(NetworkEstimator):
         return off
 
     def _by_fold(self, X: ArrayLike) -> list[NDArray[np.float64]]:
-        """Predict with every fold network: for each target, values (folds, rows) or probabilities of classes."""
+        """Predict by fold: for each target, values of shape (folds, rows) or probabilities of classes."""
         check_is_fitted(self)
         outputs = self._fold_networks.target_outputs(self._cells(X))
-        return [target.decode(outputs[:, :, k]) for k, target in enumerate(self._coding.targets)]
+        by_network = [target.decode(outputs[:, :, k]) for k, target in enumerate(self._coding.targets)]
+        folds = [self._fold_of == fold for fold in np.unique(self._fold_of)]
+        return [np.stack([values[own].mean(axis=0) for own in folds]) for values in by_network]
 
     def _check_options(self) -> None:
         if not self._candidates():

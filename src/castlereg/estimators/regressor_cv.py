@@ -29,6 +29,8 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
         fold networks.
     validation_fraction : float
         Share of rows held out to stop by when refitting.
+    n_members : int
+        Networks for each fold, which differ in their starting weights; all of them choose and predict.
     hidden_layer_sizes, acyclicity, sparsity, reconstruct, regularizers, setting, input_init, categorical_features, \
 scaling, learning_rate, batch_size, max_epochs, patience, random_state, verbose
         As in :class:`CastleRegressor`.
@@ -47,7 +49,7 @@ scaling, learning_rate, batch_size, max_epochs, patience, random_state, verbose
         ``CastleRegressor(reg_beta_, random_state=fold_seeds_[k])``, trained on fold k with its left-out rows as
         ``X_val``, is the network of that fold.
     graph_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleRegressor`, of the fold networks.
+        As in :class:`CastleRegressor`, of the fold networks; ``graph_.confidence`` is always from these.
 
     Examples
     --------
@@ -70,7 +72,7 @@ class NetworkRegressorCV(Regression, IntervalCV, NetworkCV):
     candidates : sequence of sequence of Regularizer
         To choose among; those with the same regularizers in different strengths are trained together.
     cv, scoring, one_standard_error, refit, validation_fraction, hidden_layer_sizes, input_init, categorical_features, \
-scaling, learning_rate, batch_size, max_epochs, patience, random_state, verbose
+scaling, learning_rate, batch_size, max_epochs, patience, n_members, random_state, verbose
         As in :class:`CastleRegressorCV`.
 
     Attributes

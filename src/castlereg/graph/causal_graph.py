@@ -11,13 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from castlereg.graph.acyclic_cut import acyclic_cut
+from castlereg.graph.strong_edges import strong_edges
 
 if TYPE_CHECKING:
     import networkx as nx
     from matplotlib.axes import Axes
-
-
-_FAINT = 0.1  # of a network's strongest edge: weaker ones do not count as edges when networks are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +30,14 @@ class CausalGraph:
         ``weights.loc[cause, effect]``, zero where there is no edge.
     learned_weights : DataFrame
         The weights before edges that close a cycle were dropped.
-    confidence : DataFrame
-        ``confidence.loc[cause, effect]`` is the share of networks in whose own graph the edge is, in this direction and
-        not faint. With one network it is 0 or 1.
     targets : tuple of str
         Names of the targets.
+    confidence : DataFrame
+        ``confidence.loc[a, b]`` is the share of networks in whose own graph a strong edge joins the two, either way: see
+        :func:`castlereg.graph.strong_edges.strong_edges`. With one network it is 0 or 1.
+    direction : DataFrame
+        ``direction.loc[cause, effect]``, of the networks with a strong edge between the two, is the share that has it
+        this way; NaN where none has one.
 
     Examples
     --------
@@ -55,6 +56,7 @@ class CausalGraph:
     learned_weights: pd.DataFrame
     targets: tuple[str, ...]
     confidence: pd.DataFrame
+    direction: pd.DataFrame
 
     @classmethod
     def from_weights(cls, weights: NDArray[np.float64], names: list[str], target: str | Sequence[str]) -> CausalGraph:
@@ -76,7 +78,14 @@ class CausalGraph:
         return cls.from_members(np.asarray(weights)[None], names, target)
 
     @classmethod
-    def from_members(cls, weights: NDArray[np.float64], names: list[str], target: str | Sequence[str]) -> CausalGraph:
+    def from_members(
+        cls,
+        weights: NDArray[np.float64],
+        names: list[str],
+        target: str | Sequence[str],
+        *,
+        replicas: NDArray[np.float64] | None = None,
+    ) -> CausalGraph:
         """Make one graph of the mean weights of several networks, with a confidence from each one's own graph.
 
         Parameters
@@ -86,6 +95,8 @@ class CausalGraph:
             One for each node, all different.
         target : str or sequence of str
             One of the names, or several.
+        replicas : array of shape (networks, nodes, nodes), optional
+            Networks whose graphs give the confidence; by default the same.
 
         Returns
         -------
@@ -96,8 +107,8 @@ class CausalGraph:
         >>> import numpy as np
         >>> one, other = np.array([[0.0, 0.9], [0.2, 0.0]]), np.array([[0.0, 0.1], [0.3, 0.0]])
         >>> graph = CausalGraph.from_members(np.stack([one, one, other]), ["age", "income"], target="income")
-        >>> graph.confidence.loc["age", "income"].round(2)
-        np.float64(0.67)
+        >>> float(graph.confidence.loc["age", "income"]), round(float(graph.direction.loc["age", "income"]), 2)
+        (1.0, 0.67)
         """
         weights = np.asarray(weights, dtype=np.float64)
         if len(names) != weights.shape[-1] or len(set(names)) != len(names):
@@ -107,12 +118,15 @@ class CausalGraph:
             if one not in names:
                 raise ValueError(f"target {one!r} is not among the nodes {names}")
         learned = weights.mean(axis=0)
-        present = [acyclic_cut(one) > _FAINT * one.max() for one in weights]
+        replicas = weights if replicas is None else np.asarray(replicas, dtype=np.float64)
+        strong = np.array([strong_edges(acyclic_cut(one)) for one in replicas])
 
         def named(values: NDArray[np.float64]) -> pd.DataFrame:
             return pd.DataFrame(values, index=names, columns=names)
 
-        return cls(named(acyclic_cut(learned)), named(learned), targets, named(np.mean(present, axis=0)))
+        joined = (strong | strong.swapaxes(1, 2)).mean(axis=0)
+        direction = strong.mean(axis=0) / np.where(joined > 0, joined, np.nan)
+        return cls(named(acyclic_cut(learned)), named(learned), targets, named(joined), named(direction))
 
     @property
     def target(self) -> str:
