@@ -33,8 +33,8 @@ class CausalGraph:
     targets : tuple of str
         Names of the targets.
     confidence : DataFrame
-        ``confidence.loc[a, b]`` is the share of networks in whose own graph a strong edge joins the two, either way: see
-        :func:`castlereg.graph.strong_edges.strong_edges`. With one network it is 0 or 1.
+        ``confidence.loc[a, b]`` is the share of networks in whose own graph a strong edge joins the two, either way:
+        see :func:`castlereg.graph.strong_edges.strong_edges`. With one network it is 0 or 1.
     direction : DataFrame
         ``direction.loc[cause, effect]``, of the networks with a strong edge between the two, is the share that has it
         this way; NaN where none has one.
