@@ -13,7 +13,7 @@ from castlereg.estimators import (
     NetworkRegressor,
     NetworkRegressorCV,
 )
-from castlereg.graph import CausalGraph
+from castlereg.graph import CausalGraph, EdgeConstraints
 
 __version__ = "0.1.0.dev0"
 
@@ -25,6 +25,7 @@ __all__ = [
     "CastleRegressorCV",
     "CausalGraph",
     "Comparison",
+    "EdgeConstraints",
     "NetworkClassifier",
     "NetworkClassifierCV",
     "NetworkMultiOutput",

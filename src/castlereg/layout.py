@@ -172,13 +172,15 @@ class Layout:
         """Whether each node is of this kind, shape (nodes,)."""
         return np.array([node.kind == kind for node in self.nodes])
 
-    def edge_mask(self, without: tuple[int, ...] = ()) -> NDArray[np.float32]:
+    def edge_mask(self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
         """Which channels may enter which sub-network, shape (channels, nodes).
 
         Parameters
         ----------
         without : tuple of int
             Nodes that get no edges at all (constant columns).
+        allowed : array of bool, shape (nodes, nodes), optional
+            Edges that may be; all by default.
 
         Returns
         -------
@@ -187,7 +189,29 @@ class Layout:
             sub-networks of targets, since no target is known when predicting.
         """
         is_target = np.array([node.target for node in self.nodes])
-        allowed = ~np.eye(self.n_nodes, dtype=bool) & ~(is_target[:, None] & is_target)
-        allowed[list(without), :] = False
-        allowed[:, list(without)] = False
-        return allowed[self.channel_nodes].astype(np.float32)
+        possible = ~np.eye(self.n_nodes, dtype=bool) & ~(is_target[:, None] & is_target)
+        possible[list(without), :] = False
+        possible[:, list(without)] = False
+        if allowed is not None:
+            possible &= allowed
+        return possible[self.channel_nodes].astype(np.float32)
+
+
+@dataclass(frozen=True)
+class EdgeRules:
+    """Which edges may be and which must be, by position.
+
+    Parameters
+    ----------
+    allowed : array of bool, shape (nodes, nodes)
+        ``allowed[j, k]`` when there may be an edge j -> k.
+    required : array of bool, shape (nodes, nodes)
+        Edges that sparsity leaves alone and the acyclic cut keeps; all of them allowed, none of them in a cycle.
+    """
+
+    allowed: NDArray[np.bool_]
+    required: NDArray[np.bool_]
+
+    def reordered(self, order: NDArray[np.int64]) -> EdgeRules:
+        """Return the rules of nodes in another order."""
+        return EdgeRules(self.allowed[np.ix_(order, order)], self.required[np.ix_(order, order)])

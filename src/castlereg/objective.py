@@ -88,6 +88,36 @@ def reconstruction_loss(losses: Array, batch: Batch, node_weight: Array) -> Arra
     return jnp.sum(batch.weight[:, None] * losses * node_weight)
 
 
+def log_likelihood_loss(losses: Array, batch: Batch, layout: Layout, node_weight: Array, null_loss: Array) -> Array:
+    """Negative log-likelihood of the rows, summed over nodes: what tells directions apart.
+
+    Half the logarithm of the mean squared error of numeric nodes, which is the Gaussian likelihood with a noise of its
+    own for each; the log loss of all others. The sum of squared errors instead takes all nodes for equally noisy,
+    which standardized columns are not, and then prefers arrows into the less noisy ones.
+
+    Parameters
+    ----------
+    losses : array of shape (rows, nodes)
+        From :func:`cell_losses`, of all nodes.
+    batch : Batch
+    layout : Layout
+    node_weight : array of shape (nodes,)
+        0 for constant columns.
+    null_loss : array of shape (nodes,)
+        Units of the losses.
+
+    Returns
+    -------
+    array of shape ()
+    """
+    seen = batch.weight[:, None] * (1.0 if batch.observed is None else batch.observed)
+    mean = jnp.sum(seen * losses, axis=0) / jnp.maximum(jnp.sum(seen, axis=0), 1e-12)
+    numeric = layout.is_kind("numeric")
+    # A batch may be fitted exactly, or have no cell of a node.
+    score = jnp.where(numeric, 0.5 * jnp.log(jnp.maximum(mean, 1e-6)), mean * null_loss)
+    return jnp.sum(node_weight * score)
+
+
 def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "expm") -> Array:
     """Square of h(A), ``R`` of eq. 7 and 2.
 
@@ -105,32 +135,39 @@ def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "exp
     return ACYCLICITY[acyclicity](squared_adjacency(input_weights, layout)) ** 2
 
 
-def l1_norm(input_weights: Array) -> Array:
+def l1_norm(input_weights: Array, penalized: Array | None = None) -> Array:
     """Sum of the absolute input weights, ``V`` of eq. 6 and 2.
 
     Parameters
     ----------
     input_weights : array of shape (channels, nodes, width)
+    penalized : array of shape (channels, nodes), optional
+        0 for edges that are not to be made sparse, 1 for all others; all count by default.
 
     Returns
     -------
     array of shape ()
     """
-    return jnp.sum(jnp.abs(input_weights))
+    sizes = jnp.abs(input_weights)
+    return jnp.sum(sizes if penalized is None else sizes * penalized[:, :, None])
 
 
-def group_norm(input_weights: Array, layout: Layout) -> Array:
+def group_norm(input_weights: Array, layout: Layout, penalized: Array | None = None) -> Array:
     """Sum over edges of the l2 norm of their weights, the group lasso of the released code.
 
     Parameters
     ----------
     input_weights : array of shape (channels, nodes, width)
     layout : Layout
+    penalized : array of shape (channels, nodes), optional
+        As in :func:`l1_norm`.
 
     Returns
     -------
     array of shape ()
     """
+    if penalized is not None:
+        input_weights = input_weights * penalized[:, :, None]
     squares = squared_adjacency(input_weights, layout)
     present = squares > 0  # the root of a masked edge would have gradient 0/0
     return jnp.sum(jnp.where(present, jnp.sqrt(jnp.where(present, squares, 1.0)), 0.0))
@@ -269,6 +306,8 @@ class Pass(NamedTuple):
     nodes: Array | None  # (nodes run,), which nodes were run; None for all that are trained
     node_weight: Array  # (nodes,), 1, or 0 for constant columns
     null_loss: Array | None  # (nodes,), see cell_losses
+    penalized: Array | None  # (channels, trained nodes), see l1_norm
+    progress: Array  # (), from 0 to 1 while the graph is made acyclic, see Regularizer.ends_acyclic
     layout: Layout
 
 
@@ -287,6 +326,8 @@ def regularized_loss(
     *,
     node_weight: Array | None = None,
     null_loss: Array | None = None,
+    penalized: Array | None = None,
+    progress: Array | float = 1.0,
     sampled: Array | None = None,
     heads: Sequence[Any] | None = None,
     states: Sequence[Any] | None = None,
@@ -308,6 +349,10 @@ def regularized_loss(
         Factor of each node's loss in reconstructions: 1 by default, 0 for constant columns.
     null_loss : array of shape (nodes,), optional
         Units of the losses, see :func:`cell_losses`; 1 by default.
+    penalized : array of shape (channels, nodes), optional
+        Which weights the sparsity of :class:`castlereg.regularizers.Castle` counts, see :func:`l1_norm`.
+    progress : float
+        How far training has come with making the graph acyclic, from 0 to 1.
     sampled : array of int, optional
         Nodes to train in this step, the targets last ("Managing computational
         complexity"); the others are not computed. All by default.
@@ -353,7 +398,19 @@ def regularized_loss(
     supervised = supervised_loss(losses[:, -len(layout.targets) :], batch)
 
     total, terms = supervised, {"supervised": supervised}
-    seen = Pass(parameters, batch, units, losses, supervised, sampled, node_weight, null_loss, layout)
+    seen = Pass(
+        parameters,
+        batch,
+        units,
+        losses,
+        supervised,
+        sampled,
+        node_weight,
+        null_loss,
+        penalized,
+        jnp.asarray(progress),
+        layout,
+    )
     for regularizer, own_heads in zip(regularizers, heads, strict=True):
         penalty, own_terms = regularizer.penalty(seen, own_heads)
         total, terms = total + penalty, terms | own_terms

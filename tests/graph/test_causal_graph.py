@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import FrozenInstanceError
+from typing import Any
+
 import matplotlib as mpl
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 from castlereg import CausalGraph
+from castlereg.graph.column_traits import ColumnTraits
 
 
 @pytest.fixture
@@ -17,10 +23,11 @@ def graph() -> CausalGraph:
 
 
 def test_edges_parents_children(graph: CausalGraph) -> None:
-    assert graph.edges().to_dict("list") == {
+    assert graph.edges()[["cause", "effect", "weight", "confidence"]].to_dict("list") == {
         "cause": ["a", "b", "a"],
         "effect": ["b", "c", "c"],
         "weight": [0.9, 0.5, 0.3],
+        "confidence": [1, 0, 0],
     }
     assert graph.parents("c") == ["b", "a"]
     assert graph.children("a") == ["b", "c"]
@@ -34,6 +41,99 @@ def test_networkx_has_the_weights(graph: CausalGraph) -> None:
     assert nx.is_directed_acyclic_graph(converted)
     assert converted["a"]["b"]["weight"] == 0.9
     assert list(converted) == ["a", "b", "c"]
+
+
+@pytest.fixture
+def diamond() -> CausalGraph:
+    """a -> b, c -> d -> e, and other -> d."""
+    edges = {"cause": list("aabcdo"), "effect": list("bcdded"), "weight": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]}
+    return CausalGraph.from_edges(pd.DataFrame(edges), target="d", nodes=list("eabcdo"))
+
+
+def test_relatives(diamond: CausalGraph) -> None:
+    assert diamond.ancestors("d") == ["a", "b", "c", "o"]
+    assert diamond.descendants("a") == ["b", "c", "d", "e"]
+    assert diamond.markov_blanket("b") == ["a", "c", "o", "d"]
+    assert diamond.markov_blanket("e") == ["d"]
+    assert diamond.topological_order() == ["a", "b", "c", "o", "d", "e"]
+    assert nx.is_directed_acyclic_graph(diamond.to_networkx())
+
+
+def test_edits_give_another_graph(diamond: CausalGraph) -> None:
+    assert diamond.with_edge("a", "e", 0.5).weights.loc["a", "e"] == 0.5
+    assert diamond.with_edge("a", "e").weights.loc["a", "e"] == 3.5  # the median
+    assert diamond.without_edge("a", "b").parents("b") == []
+    turned = diamond.reversed_edge("d", "e")
+    assert (turned.parents("d"), turned.weights.loc["e", "d"]) == (["o", "e", "c", "b"], 5)
+    assert (turned.confidence.loc["d", "e"], turned.direction.loc["e", "d"], turned.direction.loc["d", "e"]) == (
+        1,
+        1,
+        0,
+    )
+    assert diamond.parents("d") == ["o", "c", "b"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda g: g.with_edge("e", "a"), "'e' -> 'a' closes a cycle: e -> a -> [bc] -> d -> e"),
+        (lambda g: g.with_edge("c", "b").reversed_edge("a", "b"), "closes a cycle: b -> a -> c -> b"),
+        (lambda g: g.with_edge("a", "ee"), "name 'ee', which is no node: did you mean 'e'"),
+        (lambda g: g.with_edge("a", "a"), "loop"),
+        (lambda g: g.with_edge("a", "e", -1), "weight=-1"),
+        (lambda g: g.without_edge("b", "a"), "no edge 'b' -> 'a' .it is there the other way round"),
+        (lambda g: g.without_edge("a", "e"), "no edge 'a' -> 'e'$"),
+    ],
+)
+def test_edits_that_make_no_dag_or_no_sense_are_refused(diamond: CausalGraph, edit: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        edit(diamond)
+
+
+def test_a_graph_cannot_be_changed(diamond: CausalGraph) -> None:
+    weights = diamond.weights
+    weights.loc["a", "b"] = 7.0
+    assert diamond.weights.loc["a", "b"] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        diamond.weight_array[0, 0] = 1
+    with pytest.raises(FrozenInstanceError):
+        diamond.threshold = 1.0  # type: ignore[misc]
+    again = pickle.loads(pickle.dumps(diamond))
+    pd.testing.assert_frame_equal(again.weights, diamond.weights)
+
+
+def test_a_threshold_drops_weak_edges_before_the_cut(graph: CausalGraph) -> None:
+    above = graph.above(0.3)
+    assert above.edges()["weight"].tolist() == [0.9, 0.5, 0.3]
+    assert above.dropped_weight == 0  # the edges that close cycles are weaker
+    assert graph.above(0.4).parents("c") == ["b"]
+    pd.testing.assert_frame_equal(above.above(0).weights, graph.weights)
+    with pytest.raises(ValueError, match="threshold=-1"):
+        graph.above(-1)
+
+
+def test_summary_says_how_far_to_trust() -> None:
+    one, other = np.array([[0.0, 0.9], [0.2, 0.0]]), np.array([[0.0, 0.1], [0.3, 0.0]])
+    traits = ColumnTraits((1.0, 5.0), (0.2, 0.1))
+    graph = CausalGraph.from_members(np.stack([one, one, other]), ["age", "pay"], target="pay", traits=traits)
+    lines = graph.summary().splitlines()
+    assert lines[0] == "2 nodes, 1 edges of at least 0; 27% of their weight closed cycles and was cut."
+    assert lines[1] == "Into pay: age."
+    assert lines[2] == "The networks do not agree on the direction of 1 of the edges."
+    assert lines[3].startswith("100% of the paths lead to columns of higher variance")
+    assert lines[4].startswith("100% of the paths lead to columns of lower predictability")
+    assert lines[-1] == "A prediction aid, not proof of cause."
+    assert graph.sortability == {"varsortability": 1.0, "r2_sortability": 0.0}
+    assert len(graph.undirected()) == 1
+    assert repr(graph) == "<CausalGraph: 2 nodes, 1 edges, target pay>"
+
+
+def test_required_edges_are_kept_first() -> None:
+    weights = np.array([[[0.0, 0.1], [0.9, 0.0]]])
+    required = np.array([[False, True], [False, False]])
+    graph = CausalGraph.from_members(weights, ["a", "b"], target="b", threshold=0.5, required=required)
+    assert graph.parents("b") == ["a"]
+    assert graph.confidence.loc["a", "b"] == 1
 
 
 def test_unknown_node_is_named(graph: CausalGraph) -> None:

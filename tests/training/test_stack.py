@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from castlereg.layout import Layout, Node
-from castlereg.network import initialize
+from castlereg.graph.cycles import find_cycle
+from castlereg.layout import EdgeRules, Layout, Node
+from castlereg.network import initialize, squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.training import Member, Schedule, Table, TrainedStack, program, stack, train
 
@@ -397,3 +398,34 @@ def test_what_a_regularizer_draws_does_not_depend_on_the_others() -> None:
         for chosen in ((Dropout(0.3),), (L2(0.0), Dropout(0.3)))
     )
     assert_same(alone, beside, rtol=1e-6)
+
+
+# --- exact acyclicity ----------------------------------------------------------------------------
+
+
+def test_exact_ends_without_cycles_and_batched_equals_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, stack_members = table(), members(3, acyclicity_schedule="exact")
+    options: dict[str, Any] = {"hidden_layer_sizes": (5, 5), "schedule": Schedule(max_epochs=20, patience=5)}
+    together = train(data, stack_members, **options)
+    monkeypatch.setattr(stack, "_MOST_EPOCHS_PER_CALL", 8)  # the cut at epoch 12 ends a call early
+    for i, member in enumerate(stack_members):
+        assert_same(together.take(np.array([i])), train(data, [member], **options), rtol=1e-5)
+        edges = squared_adjacency(np.asarray(together.parameters.input_weights)[i], data.layout) > 0
+        assert find_cycle(np.asarray(edges)) is None
+        h = together.history.loc[together.history["member"] == i, "acyclicity"].to_numpy()
+        assert (h[:12] > 0).all()  # three fifths of the epochs
+        assert (h[12:] == 0).all()
+        assert together.best_epoch[i] > 12
+
+
+def test_rules_hold_while_training() -> None:
+    allowed = ~np.eye(5, dtype=bool) & (np.arange(5) != 2)
+    required = np.zeros((5, 5), bool)
+    required[1, 3] = True
+    data = replace(table(), edges=EdgeRules(allowed, required))
+    for schedule in ("fixed", "exact"):
+        trained = train(data, members(1, acyclicity_schedule=schedule), hidden_layer_sizes=(5, 5), schedule=QUICK)
+        edges = squared_adjacency(np.asarray(trained.parameters.input_weights)[0], data.layout)
+        assert not edges[:, 2].any()
+        assert edges[1, 3] > 0
+        assert edges[:, 4].any()

@@ -14,8 +14,13 @@ from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from castlereg.estimators.fitted_network import FittedNetwork
+from castlereg.estimators.held_out_threshold import sparsest_threshold
 from castlereg.estimators.holdout import random_split, stratified_split
 from castlereg.graph import CausalGraph
+from castlereg.graph.acyclic_cut import acyclic_cut
+from castlereg.graph.column_traits import ColumnTraits
+from castlereg.graph.strong_edges import weakest_strong_weight
+from castlereg.layout import EdgeRules
 from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
@@ -94,8 +99,20 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
+        return self._fit(X, y, sample_weight, X_val, y_val)
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+        graph: CausalGraph | None = None,
+    ) -> Self:
         self._check_options()
         rows, names = self._read(X, y)
+        edges = self._edge_rules(names, len(rows.targets), graph)
         weight = None if sample_weight is None else _checked_weight(sample_weight, len(rows))
         rows = rows.weighted(weight)
         _check_enough(rows)
@@ -103,9 +120,13 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             raise ValueError("X_val and y_val go together: give both or neither")
         held_out = None if X_val is None else self._read_held_out(X_val, y_val, len(rows.targets))
         coding, (rows, *held_out_rows) = self._coded(rows, held_out, names)
+        _check_required(coding, edges)
         rows = self._with_target_weights(coding, rows)
-        stack = self._trained(coding, rows, held_out_rows, self._all_regularizers(), self._seed())
+        stack, held_out_places = self._trained(
+            coding, rows, held_out_rows, self._all_regularizers(), self._seed(), edges
+        )
         self._keep(coding, stack, names)
+        self._keep_graph(coding, names, [rows, *held_out_rows], held_out_places, edges)
         return self
 
     def _read(self, X: ArrayLike, y: ArrayLike) -> tuple[Rows, list[str]]:
@@ -147,9 +168,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         held_out: list[Rows],
         regularizers: tuple[Regularizer, ...],
         seed: np.random.SeedSequence,
-    ) -> TrainedStack:
-        """Encode rows and train networks on them."""
-        table = coding.table(rows, *held_out)
+        edges: EdgeRules | None,
+    ) -> tuple[TrainedStack, list[NDArray[np.int64]]]:
+        """Encode rows and train networks on them; return also the rows that each was stopped by."""
+        table = coding.table(rows, *held_out, edges=edges)
         layout = table.layout
         if held_out:
             train_rows, validation_rows = np.arange(len(rows)), np.arange(len(rows), len(table.inputs))
@@ -161,7 +183,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             Member(self._rows_of(i, train_rows, seed), validation_rows, _spawn(seed, 0, i), regularizers)
             for i in range(self.n_members)
         ]
-        return train(
+        stack = train(
             table,
             members,
             hidden_layer_sizes=sizes,
@@ -170,6 +192,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             released_init=self._released(),
             progress=bool(self.verbose),
         )
+        return stack, [member.validation_rows for member in members]
 
     def _rows_of(self, member: int, rows: NDArray[np.int64], seed: np.random.SeedSequence) -> NDArray[np.int64]:
         """Return a member's training rows: all, or as many drawn with replacement."""
@@ -178,26 +201,45 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         rng = np.random.default_rng(_spawn(seed, _BOOTSTRAP, member))
         return np.sort(rng.choice(rows, size=len(rows)))
 
-    def _keep(
-        self, coding: Coding, stack: TrainedStack, names: list[str], *, replicas: TrainedStack | None = None
-    ) -> None:
-        """Keep what was learned; replicas are networks that tell how sure the graph is, by default the same."""
-        layout = coding.layout
-        stack = stack.take(np.flatnonzero(np.isfinite(stack.validation_loss)))
+    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
+        """Keep what was learned."""
+        self._trained_members = np.flatnonzero(np.isfinite(stack.validation_loss))
+        stack = stack.take(self._trained_members)
         self._coding = coding
         self.schema_: pd.DataFrame = schema_frame(coding.encoder.schema)
         self.n_outputs_ = len(coding.targets)
-        self.network_ = FittedNetwork.from_stack(stack, layout, coding.encoder)
+        self.network_ = FittedNetwork.from_stack(stack, coding.layout, coding.encoder)
         self.history_: pd.DataFrame = stack.history
         self.validation_loss_ = float(stack.validation_loss.mean())
-        if self.network_.has_all_nodes:
-            targets = names[layout.n_features :]
-            others = self.network_ if replicas is None else FittedNetwork.from_stack(replicas, layout, coding.encoder)
-            self.graph_ = CausalGraph.from_members(
-                self.network_.edge_weights(), names, target=targets, replicas=others.edge_weights()
-            )
-        elif hasattr(self, "graph_"):
-            del self.graph_  # of an earlier fit
+
+    def _keep_graph(
+        self,
+        coding: Coding,
+        names: list[str],
+        parts: list[Rows],
+        held_out: list[NDArray[np.int64]],
+        edges: EdgeRules | None,
+        replicas: FittedNetwork | None = None,
+    ) -> None:
+        """Keep the graph, if there is one; replicas are networks that tell how sure it is, by default the same."""
+        self.__dict__.pop("graph_", None)  # of an earlier fit
+        if not self.network_.has_all_nodes:
+            return
+        weights = self.network_.edge_weights()
+        required = None if edges is None else edges.required
+        stopped_by = [held_out[member] for member in self._trained_members]
+        self.graph_: CausalGraph = CausalGraph.from_members(
+            weights,
+            names,
+            target=names[coding.layout.n_features :],
+            threshold=min(
+                sparsest_threshold(self.network_, coding, parts, stopped_by),
+                weakest_strong_weight(acyclic_cut(weights.mean(axis=0), required)),
+            ),
+            replicas=weights if replicas is None else replicas.edge_weights(),
+            required=required,
+            traits=_traits(coding, parts[0]),
+        )
 
     def _split(
         self, coding: Coding, rows: Rows, rng: np.random.Generator
@@ -209,6 +251,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         return stratified_split(classes, self.validation_fraction, rng)
 
     # --- what CASTLE does differently -------------------------------------------------------------
+
+    def _edge_rules(self, names: list[str], n_targets: int, graph: CausalGraph | None) -> EdgeRules | None:
+        """Return which edges may be and which must be."""
+        return None
 
     def _all_regularizers(self) -> tuple[Regularizer, ...]:
         return check_regularizers(self.regularizers)
@@ -295,6 +341,21 @@ def _different(names: list[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return out
+
+
+def _check_required(coding: Coding, edges: EdgeRules | None) -> None:
+    """Refuse required edges of constant columns, which have no edges."""
+    for k, column in enumerate(coding.encoder.schema):
+        if edges is not None and column.constant and (edges.required[k].any() or edges.required[:, k].any()):
+            raise ValueError(f"an edge of {column.name!r} is required, but the column is constant")
+
+
+def _traits(coding: Coding, rows: Rows) -> ColumnTraits | None:
+    """Measure the columns and targets that are numbers, in the units of the table."""
+    values = [*coding.encoder.cells(rows.columns).T]
+    values += [target.encode(v)[:, 0] for target, v in zip(coding.targets, rows.targets, strict=True)]
+    nodes = [coding.layout.nodes[k] for k in np.argsort(coding.encoder.node_order(len(coding.targets)))]
+    return ColumnTraits.of(np.column_stack(values), np.array([node.kind != "categorical" for node in nodes]))
 
 
 def _check_enough(rows: Rows) -> None:

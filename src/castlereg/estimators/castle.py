@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from castlereg.acyclicity import ACYCLICITY
 from castlereg.estimators.base import NetworkEstimator
+from castlereg.graph import CausalGraph
+from castlereg.graph.constraints import EdgeConstraints, rules_of_graph
+from castlereg.layout import EdgeRules
 from castlereg.options import check_choice
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.protocol import check_regularizers
@@ -27,9 +31,11 @@ class CastleEstimator(NetworkEstimator):
         *,
         hidden_layer_sizes: Literal["auto"] | tuple[int, ...] = "auto",
         acyclicity: str = "expm",
+        acyclicity_schedule: str = "fixed",
         sparsity: str = "l1",
         reconstruct: Literal["all"] | int = "all",
         regularizers: Sequence[Regularizer] = (),
+        constraints: EdgeConstraints | None = None,
         setting: str = "paper",
         input_init: str = "small",
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
@@ -63,9 +69,61 @@ class CastleEstimator(NetworkEstimator):
         self.reg_beta = reg_beta
         self.reg_lambda = reg_lambda
         self.acyclicity = acyclicity
+        self.acyclicity_schedule = acyclicity_schedule
         self.sparsity = sparsity
         self.reconstruct = reconstruct
+        self.constraints = constraints
         self.setting = setting
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        graph: CausalGraph | None = None,
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array-like of shape (rows, features)
+            Numbers, text, categories, booleans and dates, with gaps. One column is one node, whatever it holds; see
+            ``schema_`` for what was made of it.
+        y : array-like of shape (rows,) or (rows, targets)
+            Target, or several; without gaps.
+        sample_weight : array-like of shape (rows,), optional
+            Weights of rows. A whole number means as many copies of the row; other weights multiply the row's loss.
+        X_val, y_val : array-like, optional
+            Rows to stop by. By default a random ``validation_fraction`` of the rows is held out.
+        graph : CausalGraph, optional
+            Train with the edges of this graph and no others, such as a learned one that was edited. They are left alone
+            by sparsity.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val, graph)
+
+    def _edge_rules(self, names: list[str], n_targets: int, graph: CausalGraph | None) -> EdgeRules | None:
+        if not isinstance(self.constraints, EdgeConstraints | None):
+            raise ValueError(f"constraints={self.constraints!r} must be EdgeConstraints(...) or None")
+        if self.constraints is None and graph is None:
+            return None
+        rules = (self.constraints or EdgeConstraints()).rules(names)
+        if graph is not None:
+            rules = rules_of_graph(graph, names, rules)
+        # No target is known when another one is predicted.
+        for target in names[-n_targets:]:
+            if not rules.allowed[:-n_targets, names.index(target)].any():
+                raise ValueError(f"nothing may cause {target!r}: a target needs a column to be predicted from")
+            for other in names[-n_targets:]:
+                if rules.required[names.index(other), names.index(target)]:
+                    raise ValueError(f"{other!r} -> {target!r} is required, but no target is an input of another")
+        return rules
 
     def _all_regularizers(self) -> tuple[Regularizer, ...]:
         return self._castle(self.reg_beta, self.reg_lambda)
@@ -81,12 +139,16 @@ class CastleEstimator(NetworkEstimator):
             )
         check_choice("acyclicity", self.acyclicity, ACYCLICITY)
         check_choice("sparsity", self.sparsity, ["l1", "group"])
+        check_choice("acyclicity_schedule", self.acyclicity_schedule, ["fixed", "exact"])
+        if self._released() and self.acyclicity_schedule == "exact":
+            raise ValueError("setting='released' has a fixed penalty, as the released code: leave acyclicity_schedule")
         if self._released():
             return (ReleasedCastle(reg_beta, reg_lambda, reconstruct=self.reconstruct), *others)
         castle = Castle(
             reg_beta,
             reg_lambda,
             acyclicity=self.acyclicity,
+            acyclicity_schedule=self.acyclicity_schedule,
             sparsity=self.sparsity,  # type: ignore[arg-type]
             reconstruct=self.reconstruct,
         )

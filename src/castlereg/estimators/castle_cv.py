@@ -5,12 +5,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.cross_validation import CrossValidation
+from castlereg.graph import CausalGraph
+from castlereg.graph.constraints import EdgeConstraints
 from castlereg.options import check_number
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
@@ -81,9 +84,11 @@ class CastleCV(CrossValidation, CastleEstimator):
         refit: bool = False,
         hidden_layer_sizes: Literal["auto"] | tuple[int, ...] = "auto",
         acyclicity: str = "expm",
+        acyclicity_schedule: str = "fixed",
         sparsity: str = "l1",
         reconstruct: Literal["all"] | int = "all",
         regularizers: Sequence[Regularizer] = (),
+        constraints: EdgeConstraints | None = None,
         setting: str = "paper",
         input_init: str = "small",
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
@@ -105,9 +110,11 @@ class CastleCV(CrossValidation, CastleEstimator):
         self.refit = refit
         self.hidden_layer_sizes = hidden_layer_sizes
         self.acyclicity = acyclicity
+        self.acyclicity_schedule = acyclicity_schedule
         self.sparsity = sparsity
         self.reconstruct = reconstruct
         self.regularizers = regularizers
+        self.constraints = constraints
         self.setting = setting
         self.input_init = input_init
         self.categorical_features = categorical_features
@@ -120,6 +127,34 @@ class CastleCV(CrossValidation, CastleEstimator):
         self.n_members = n_members
         self.random_state = random_state
         self.verbose = verbose
+
+    def fit(  # type: ignore[override]
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        graph: CausalGraph | None = None,
+    ) -> Self:
+        """Train all folds and candidates in one run, and choose.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, or array-like of shape (rows, features)
+        y : array-like of shape (rows,) or (rows, targets)
+        sample_weight : array-like of shape (rows,), optional
+            As in :meth:`castlereg.CastleRegressor.fit`; copies of a row are in the same fold.
+        groups : array-like of shape (rows,), optional
+            For splitters that keep groups together.
+        graph : CausalGraph, optional
+            Train with the edges of this graph and no others.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_folds(X, y, sample_weight, groups, graph)
 
     @property
     def reg_beta_(self) -> float:

@@ -85,10 +85,8 @@ class Classification(ClassifierMixin, NetworkEstimator):
     def _fit_target(self, column: NDArray[Any], name: str) -> ClassTarget:
         return ClassTarget.fit(column, name)
 
-    def _keep(
-        self, coding: Coding, stack: TrainedStack, names: list[str], *, replicas: TrainedStack | None = None
-    ) -> None:
-        super()._keep(coding, stack, names, replicas=replicas)
+    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
+        super()._keep(coding, stack, names)
         classes = [target.classes for target in coding.targets if isinstance(target, ClassTarget)]
         self.classes_: Any = classes[0] if len(classes) == 1 else classes
 

@@ -10,6 +10,7 @@ import numpy as np
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.classification import Classification, ClassWeight
+from castlereg.graph.constraints import EdgeConstraints
 from castlereg.regularizers import Regularizer
 
 
@@ -21,7 +22,8 @@ class CastleClassifier(Classification, CastleEstimator):
 
     Parameters
     ----------
-    reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, sparsity, reconstruct, regularizers, setting, input_init, \
+    reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, \
+constraints, setting, input_init, \
 categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
 bootstrap, random_state, verbose
         As in :class:`CastleRegressor`. Rows held out to stop by are a share of every class.
@@ -54,9 +56,11 @@ bootstrap, random_state, verbose
         *,
         hidden_layer_sizes: Literal["auto"] | tuple[int, ...] = "auto",
         acyclicity: str = "expm",
+        acyclicity_schedule: str = "fixed",
         sparsity: str = "l1",
         reconstruct: Literal["all"] | int = "all",
         regularizers: Sequence[Regularizer] = (),
+        constraints: EdgeConstraints | None = None,
         setting: str = "paper",
         input_init: str = "small",
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
@@ -77,9 +81,11 @@ bootstrap, random_state, verbose
             reg_lambda,
             hidden_layer_sizes=hidden_layer_sizes,
             acyclicity=acyclicity,
+            acyclicity_schedule=acyclicity_schedule,
             sparsity=sparsity,
             reconstruct=reconstruct,
             regularizers=regularizers,
+            constraints=constraints,
             setting=setting,
             input_init=input_init,
             categorical_features=categorical_features,

@@ -10,6 +10,7 @@ import numpy as np
 from castlereg.estimators.castle_cv import CastleCV, NetworkCV
 from castlereg.estimators.classification import Classification, ClassWeight
 from castlereg.estimators.out_of_fold import ClassSetCV
+from castlereg.graph.constraints import EdgeConstraints
 from castlereg.regularizers import Regularizer
 
 
@@ -21,7 +22,8 @@ class CastleClassifierCV(Classification, ClassSetCV, CastleCV):
     Parameters
     ----------
     reg_betas, reg_lambdas, cv, scoring, one_standard_error, refit, validation_fraction, hidden_layer_sizes, \
-acyclicity, sparsity, reconstruct, regularizers, setting, input_init, categorical_features, scaling, learning_rate, \
+acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, constraints, setting, input_init, \
+categorical_features, scaling, learning_rate, \
 batch_size, max_epochs, patience, n_members, random_state, verbose
         As in :class:`CastleRegressorCV`. A number of folds keeps classes in proportion.
     class_weight : "balanced", dict or None
@@ -58,9 +60,11 @@ history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, featu
         refit: bool = False,
         hidden_layer_sizes: Literal["auto"] | tuple[int, ...] = "auto",
         acyclicity: str = "expm",
+        acyclicity_schedule: str = "fixed",
         sparsity: str = "l1",
         reconstruct: Literal["all"] | int = "all",
         regularizers: Sequence[Regularizer] = (),
+        constraints: EdgeConstraints | None = None,
         setting: str = "paper",
         input_init: str = "small",
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
@@ -84,9 +88,11 @@ history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, featu
             refit=refit,
             hidden_layer_sizes=hidden_layer_sizes,
             acyclicity=acyclicity,
+            acyclicity_schedule=acyclicity_schedule,
             sparsity=sparsity,
             reconstruct=reconstruct,
             regularizers=regularizers,
+            constraints=constraints,
             setting=setting,
             input_init=input_init,
             categorical_features=categorical_features,

@@ -19,8 +19,9 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator, _check_enough, _checked_weight, _spawn
+from castlereg.estimators.base import NetworkEstimator, _check_enough, _check_required, _checked_weight, _spawn
 from castlereg.estimators.fitted_network import FittedNetwork
+from castlereg.graph import CausalGraph
 from castlereg.options import check_flag, check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.selection import Fold, FoldGrid, choose, strengths_of, train_folds
@@ -66,13 +67,25 @@ class CrossValidation(NetworkEstimator):
         -------
         self
         """
+        return self._fit_folds(X, y, sample_weight, groups)
+
+    def _fit_folds(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+        graph: CausalGraph | None = None,
+    ) -> Self:
         self._check_options()
         rows, names = self._read(X, y)
+        edges = self._edge_rules(names, len(rows.targets), graph)
         n_rows = len(rows)
         rows = rows.weighted(None if sample_weight is None else _checked_weight(sample_weight, n_rows))
         _check_enough(rows)
         seed = self._seed()
         coding, (rows,) = self._coded(rows, None, names)
+        _check_required(coding, edges)
         rows = self._with_target_weights(coding, rows)
         folds = self._folds(coding, rows, y, groups, n_rows, seed)
         own = [(_places(rows, train), _places(rows, held)) for train, held in folds]
@@ -80,7 +93,7 @@ class CrossValidation(NetworkEstimator):
         starts = range(int(self.n_members))  # networks of a fold differ in their start and the order of rows
         begun = time.perf_counter()
         grid = train_folds(
-            coding.table(rows),
+            coding.table(rows, edges=edges),
             [fold for fold in own for _ in starts],
             candidates=self._candidates(),
             seeds=[_spawn(np.random.SeedSequence(one), 0, start) for one in fold_seeds for start in starts],
@@ -98,13 +111,16 @@ class CrossValidation(NetworkEstimator):
         trained = np.flatnonzero(np.isfinite(grid.losses[best]))  # a network may have failed, with a warning
         chosen = grid.stack.take(grid.members(best)[trained])
         regularizers = grid.candidates[best]
-        refitted = self._trained(coding, rows, [], regularizers, _spawn(seed, _REFIT)) if self.refit else chosen
-        self._keep(coding, refitted, names, replicas=chosen)
+        self._fold_networks = FittedNetwork.from_stack(chosen, coding.layout, coding.encoder)
+        stack, held_out = chosen, [own[k // len(starts)][1] for k in trained]
+        if self.refit:
+            stack, held_out = self._trained(coding, rows, [], regularizers, _spawn(seed, _REFIT), edges)
+        self._keep(coding, stack, names)
+        self._keep_graph(coding, names, [rows], held_out, edges, replicas=self._fold_networks)
         self.cv_results_ = _results(strengths, scores, losses, seconds)
         self.best_index_, self.best_params_, self.best_score_ = best, strengths[best], float(scores[best].mean())
         self.best_regularizers_ = regularizers
         self.folds_, self.fold_seeds_ = folds, fold_seeds
-        self._fold_networks = FittedNetwork.from_stack(chosen, coding.layout, coding.encoder)
         self._fold_of = trained // len(starts)
         self._left_out = self._what_folds_left_out(coding, rows, [own[fold][1] for fold in np.unique(self._fold_of)])
         return self

@@ -59,6 +59,14 @@ class FittedNetwork:
         parameters: Parameters = jax.tree.map(lambda a: a[members], self.parameters)
         return FittedNetwork(self.layout, parameters, self.standardization.of_member(members), self.encoder)
 
+    def of_features(self, kept: NDArray[np.bool_]) -> FittedNetwork:
+        """Take features out of the targets' sub-networks; the mask is in the user's order of columns."""
+        by_node = np.r_[kept[list(self.encoder.order)], np.ones(len(self.layout.targets), bool)]
+        weights = self._input_weights().copy()
+        weights[:, ~by_node[self.layout.channel_nodes], -len(self.layout.targets) :] = 0
+        parameters = self.parameters._replace(input_weights=weights)  # type: ignore[arg-type]
+        return FittedNetwork(self.layout, parameters, self.standardization, self.encoder)
+
     @property
     def has_all_nodes(self) -> bool:
         """Whether the sub-networks of all columns were trained, or the targets' alone."""
@@ -91,7 +99,7 @@ class FittedNetwork:
     def edge_weights(self) -> NDArray[np.float64]:
         """Return the paper's ``M`` of every member, shape (members, nodes, nodes), columns in the user's order."""
         own = np.stack([np.sqrt(squared_adjacency(w.astype(np.float64), self.layout)) for w in self._input_weights()])
-        place = np.r_[np.argsort(self.encoder.order), np.array(self.layout.targets)]
+        place = np.argsort(self.encoder.node_order(len(self.layout.targets)))
         return own[:, place[:, None], place]
 
     def _input_weights(self) -> NDArray[np.float32]:

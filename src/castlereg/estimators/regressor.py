@@ -20,12 +20,18 @@ class CastleRegressor(Regression, CastleEstimator):
         ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
     acyclicity : {"expm", "series"}
         Measure of cycles: the paper's matrix exponential, or the released code's series up to the ninth power.
+    acyclicity_schedule : {"fixed", "exact"}
+        The paper's fixed penalty of cycles; or one that grows, after which cycles are cut and training goes on without
+        them, with the columns scored by their likelihood. Exact is for the graph, see
+        :class:`castlereg.regularizers.Castle`; fixed is for prediction.
     sparsity : {"l1", "group"}
         Norm of the input layers: the paper's l1, or one l2 norm per edge.
     reconstruct : "all" or int
         Features that are reconstructed in each step, drawn at random; a few are enough for wide tables.
     regularizers : sequence of Regularizer
         Others beside CASTLE, such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
+    constraints : EdgeConstraints, optional
+        Edges that are known to be or not to be.
     setting : {"paper", "released"}
         ``"released"`` trains as the authors' released code does, which departs from the paper:
         other weights of the terms, series, group norm, start, width 32, patience from epoch 50. Its ``reg_beta`` is 5.

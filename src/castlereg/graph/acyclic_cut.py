@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def acyclic_cut(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def acyclic_cut(weights: NDArray[np.float64], required: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
     """Keep edges from the strongest down, skipping each that would close a cycle.
 
     Parameters
     ----------
     weights : array of shape (nodes, nodes)
         Non-negative; ``weights[j, k]`` is the weight of j -> k.
+    required : array of bool, shape (nodes, nodes), optional
+        Edges that are kept before all others; without a cycle among them.
 
     Returns
     -------
@@ -33,11 +35,10 @@ def acyclic_cut(weights: NDArray[np.float64]) -> NDArray[np.float64]:
         raise ValueError("weights must be finite and not negative")
     kept = np.zeros_like(weights)
     reaches = np.eye(len(weights), dtype=bool)  # reaches[j, k]: there is a path from j to k
-    order = np.argsort(-weights, axis=None, kind="stable")
+    first = np.zeros_like(weights, dtype=bool) if required is None else required
+    order = np.lexsort((-weights.ravel(), ~first.ravel()))
     for cause, effect in zip(*np.unravel_index(order, weights.shape), strict=True):
-        if weights[cause, effect] == 0:
-            break
-        if reaches[effect, cause]:
+        if weights[cause, effect] == 0 or reaches[effect, cause]:
             continue
         kept[cause, effect] = weights[cause, effect]
         if not reaches[cause, effect]:

@@ -1,105 +1,140 @@
-"""A layered picture of a graph: causes left, effects right, the target highlighted."""
+"""A layered picture of a graph with matplotlib: causes left, effects right, the target highlighted."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
+
+from castlereg.graph.layered import curves
+from castlereg.graph.neighbourhood import edges_around, neighbourhood
+from castlereg.graph.picture import CAPTION_SIZE, FONT_SIZE, Picture, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.typing import ColorType
 
     from castlereg.graph.causal_graph import CausalGraph
 
-_NODE, _TARGET, _EDGE, _INTO_TARGET = "#e8eef4", "#ffd8a8", "#5c6b7a", "#d9480f"
+INTO_TARGET, FAINT = "#d9480f", "#8a949e"
+
+_NODE, _TARGET, _EDGE, _TEXT = "#eef2f6", "#ffd8a8", "#52616f", "#1b2733"
+_MOST_INCHES = 60.0
 
 
 def draw(graph: CausalGraph, ax: Axes | None, max_edges: int) -> Axes:
-    """Draw the strongest edges of a graph.
+    """Draw the strongest edges of a graph, causes left and effects right.
+
+    The width of a line is the weight of its edge, its opacity the confidence. Where networks disagree on the direction
+    the line is dashed and has no arrow head. Arrows into targets have a colour of their own.
 
     Parameters
     ----------
     graph : CausalGraph
     ax : matplotlib Axes, optional
+        Made when not given, as large as the picture needs.
     max_edges : int
 
     Returns
     -------
     matplotlib Axes
     """
+    return _draw(graph, picture(graph, graph.edges().head(max_edges), graph.nodes), ax)
+
+
+def draw_neighbourhood(
+    graph: CausalGraph, node: str | None = None, ax: Axes | None = None, max_nodes: int = 30
+) -> Axes:
+    """Draw what is around one node: see :func:`neighbourhood`.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    node : str, optional
+        The target by default.
+    ax : matplotlib Axes, optional
+        Made when not given.
+    max_nodes : int
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    node = graph.target if node is None else node
+    nodes = neighbourhood(graph, node, max_nodes=max_nodes)
+    return _draw(graph, picture(graph, edges_around(graph, node, nodes), nodes), ax, focus=node)
+
+
+def _draw(graph: CausalGraph, shown: Picture, ax: Axes | None, focus: str | None = None) -> Axes:
+    """Draw a picture with matplotlib."""
     import matplotlib.pyplot as plt
-    from matplotlib.patches import FancyArrowPatch
+    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+    from matplotlib.path import Path
 
-    edges = graph.edges().head(max_edges)
-    place = _places(graph, list(zip(edges["cause"], edges["effect"], strict=True)))
-    columns = 1 + max(x for x, _ in place.values())
-    tallest = max(np.bincount([int(x) for x, _ in place.values()]))
+    places, margin = shown.places, 10.0
+    wide, high = places.width + 2 * margin, places.height + 2 * margin
     if ax is None:
-        _, ax = plt.subplots(figsize=(1.5 + 1.2 * columns, 2.4 + 0.7 * tallest), layout="constrained")
-
-    boxes = {}
-    for node, (x, y) in place.items():
-        target = node in graph.targets
-        boxes[node] = ax.text(
-            x,
-            y,
-            node,
-            ha="center",
-            va="center",
-            fontsize=10,
-            fontweight="bold" if target else "normal",
-            zorder=3,
-            parse_math=False,
-            bbox={"boxstyle": "round,pad=0.4", "fc": _TARGET if target else _NODE, "ec": _EDGE, "lw": 0.8},
-        )
-    ax.set_xlim(-0.6, columns - 0.4)
-    ax.set_ylim(-tallest / 2 - 0.8, tallest / 2 + 0.8)
-    ax.set_axis_off()
-    # Boxes have a place only once they are laid out, and arrows are to end at their rims.
+        shrink = min(1.0, _MOST_INCHES * 72 / max(wide, high))
+        _, ax = plt.subplots(figsize=(shrink * wide / 72 + 0.1, shrink * high / 72 + 0.4), layout="constrained")
+    ax.set(xlim=(-margin, wide - margin), ylim=(high - margin, -margin), aspect="equal", xticks=[], yticks=[])
+    ax.set_frame_on(False)
+    # The axes have their size only once they are laid out, and letters are to fit the boxes, which grow with the axes.
     ax.figure.canvas.figure.draw_without_rendering()
+    scale = ax.get_window_extent().width / wide * 72 / ax.figure.dpi
 
-    heaviest = edges["weight"].max() if len(edges) else 1.0
-    for edge in edges.itertuples():
-        strength = edge.weight / heaviest
-        (x0, y0), (x1, y1) = place[edge.cause], place[edge.effect]
-        # Edges that pass over a column bend, so that they do not run through the nodes in between.
-        bend = 0.0 if x1 - x0 == 1 else 0.25 * (1 if (y0 + y1) >= 0 else -1)
+    ax.set_xlabel(shown.caption, fontsize=CAPTION_SIZE * min(scale, 1.0), color=FAINT)
+    # Transparent arrows would show their shaft through their head; mixed with the background they do not.
+    background = ax.figure.get_facecolor()
+    for line in shown.lines:
+        start, *rest = curves(places.routes[line.cause, line.effect])
+        points = [*start, *(point for curve in rest for point in curve[1:])]
         ax.add_patch(
             FancyArrowPatch(
-                (x0, y0),
-                (x1, y1),
-                connectionstyle=f"arc3,rad={-bend}",
-                arrowstyle="-|>",
-                mutation_scale=11,
-                patchA=boxes[edge.cause].get_bbox_patch(),
-                patchB=boxes[edge.effect].get_bbox_patch(),
-                shrinkA=1,
-                shrinkB=2,
-                lw=0.6 + 3.0 * strength,
-                alpha=0.35 + 0.6 * strength,
-                color=_INTO_TARGET if edge.effect in graph.targets else _EDGE,
+                path=Path(points, [Path.MOVETO] + [Path.CURVE4] * (len(points) - 1)),
+                arrowstyle="-|>,head_length=0.7,head_width=0.3" if line.directed else "-",
+                linestyle="solid" if line.directed else (0, (3, 2)),
+                mutation_scale=(7 + 1.5 * line.width) * scale,
+                lw=line.width * scale,
+                color=_mixed(INTO_TARGET if line.effect in graph.targets else _EDGE, background, line.opacity),
+                capstyle="butt",
+                joinstyle="miter",
                 zorder=2,
             )
+        )
+    for node, box in places.boxes.items():
+        target, loose = node in graph.targets, node in shown.loose
+        ax.add_patch(
+            FancyBboxPatch(
+                (box.x - box.width / 2, box.y - box.height / 2),
+                box.width,
+                box.height,
+                boxstyle="round,pad=0,rounding_size=6",
+                fc=_TARGET if target else "none" if loose else _NODE,
+                ec=INTO_TARGET if target else FAINT if loose else _EDGE,
+                lw=(1.8 if node == focus else 0.8) * scale,
+                zorder=3,
+            )
+        )
+        ax.text(
+            box.x,
+            box.y,
+            shown.labels[node],
+            ha="center",
+            va="center",
+            fontsize=FONT_SIZE * scale,
+            fontweight="bold" if target else "normal",
+            color=FAINT if loose and not target else _TEXT,
+            zorder=4,
+            parse_math=False,
         )
     return ax
 
 
-def _places(graph: CausalGraph, edges: list[tuple[str, str]]) -> dict[str, tuple[float, float]]:
-    """Place nodes in columns by their longest path from a root, ordered to keep edges short; loose nodes last."""
-    shown = nx.DiGraph()
-    shown.add_nodes_from(graph.nodes)
-    shown.add_edges_from(edges)
-    joined = [node for node in shown if shown.degree(node)]
-    loose = [node for node in shown if not shown.degree(node)]
-    layers = [list(layer) for layer in nx.topological_generations(shown.subgraph(joined))]
-    height: dict[str, float] = {}
-    for number, layer in enumerate(layers):
-        # Barycentre: a node goes to the mean height of its causes. Neighbouring columns are shifted against each other.
-        ordered = sorted(layer, key=lambda n: float(np.mean([height[c] for c in shown.predecessors(n)] or [0.0])))
-        for i, node in enumerate(ordered):
-            height[node] = i - (len(layer) - 1) / 2 + 0.3 * (-1) ** number
-    place = {node: (float(x), height[node]) for x, layer in enumerate(layers) for node in layer}
-    for i, node in enumerate(loose):
-        place[node] = (float(len(layers)), i - (len(loose) - 1) / 2)
-    return place
+def _mixed(colour: str, background: ColorType, share: float) -> ColorType:
+    """Mix a colour with the background, as if it were transparent; no background counts as white."""
+    from matplotlib.colors import to_rgb, to_rgba
+
+    *behind, alpha = to_rgba(background)
+    under = alpha * np.array(behind) + 1 - alpha
+    red, green, blue = share * np.array(to_rgb(colour)) + (1 - share) * under
+    return float(red), float(green), float(blue)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from castlereg.acyclicity import ACYCLICITY
+from castlereg.network import squared_adjacency
 from castlereg.objective import (
     Pass,
     Sparsity,
@@ -17,10 +18,16 @@ from castlereg.objective import (
     dag_loss,
     group_norm,
     l1_norm,
+    log_likelihood_loss,
     reconstruction_loss,
 )
 from castlereg.options import check_choice, check_integer, check_number
 from castlereg.regularizers.protocol import Regularizer
+
+# Of the exact schedule, chosen among a few on sums of sigmoids, sines and smooth functions; see
+# docs/decisions/0011-exact-acyclicity.md.
+_FIRST_FACTOR, _LAST_FACTOR = 0.1, 10.0
+_EXACT_CAPACITY = 0.1
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,11 @@ class Castle(Regularizer):
         factor. The paper leaves it out.
     reconstruct : "all" or int
         Features whose sub-networks are trained in each step, drawn at random.
+    acyclicity_schedule : {"fixed", "exact"}
+        The paper's fixed penalty ``h**2``, which leaves weak cycles. Or a factor of ``h`` that grows for the first part
+        of training, after which edges that close cycles are cut and the rest is trained on: ``h`` is exactly zero then.
+        Exact also scores the columns by their likelihood (:func:`castlereg.objective.log_likelihood_loss`) and has the
+        capacity term on, a tenth as strong as the sparsity. It is for the graph; the paper's is for prediction.
 
     Examples
     --------
@@ -68,6 +80,7 @@ class Castle(Regularizer):
     sparsity: Sparsity | None = "l1"
     capacity: bool = False
     reconstruct: Literal["all"] | int = "all"
+    acyclicity_schedule: str = "fixed"
 
     def __post_init__(self) -> None:
         check_number("reg_beta", self.reg_beta, least=0)
@@ -76,6 +89,14 @@ class Castle(Regularizer):
             check_choice("acyclicity", self.acyclicity, ACYCLICITY)
         if self.sparsity is not None:
             check_choice("sparsity", self.sparsity, ["l1", "group"])
+        check_choice("acyclicity_schedule", self.acyclicity_schedule, ["fixed", "exact"])
+        if self.acyclicity_schedule == "exact" and not (self.reconstruction and self.acyclicity and self.sparsity):
+            raise ValueError("acyclicity_schedule='exact' needs reconstruction, acyclicity and sparsity")
+        if self.acyclicity_schedule == "exact" and self.reconstruct != "all":
+            raise ValueError(
+                f"acyclicity_schedule='exact' scores all columns in every step, but reconstruct={self.reconstruct!r}: "
+                "leave it at 'all'"
+            )
         if isinstance(self.reconstruct, str):
             check_choice("reconstruct", self.reconstruct, ["all"])
         else:
@@ -85,6 +106,11 @@ class Castle(Regularizer):
     def needs_all_nodes(self) -> bool:
         """Whether a term depends on the other sub-networks."""
         return self.reconstruction or self.acyclicity is not None
+
+    @property
+    def ends_acyclic(self) -> bool:
+        """Whether the graph is cut on the way."""
+        return self.acyclicity_schedule == "exact"
 
     @property
     def features_per_step(self) -> int | None:
@@ -98,7 +124,7 @@ class Castle(Regularizer):
             "reconstruction": self.reconstruction,
             "acyclicity": self.acyclicity is not None,
             "sparsity": self.sparsity is not None,
-            "capacity": self.capacity,
+            "capacity": self.capacity or self.ends_acyclic,
         }
         return tuple(name for name, on in switches.items() if on)
 
@@ -109,15 +135,21 @@ class Castle(Regularizer):
             "reconstruction": self._reconstruction_loss(seen) if self.reconstruction else nothing,
             "acyclicity": nothing if self.acyclicity is None else self._acyclicity_loss(seen, self.acyclicity),
             "sparsity": nothing if self.sparsity is None else self._sparsity_norm(seen),
-            "capacity": capacity_norm(seen.parameters) if self.capacity else nothing,
+            "capacity": capacity_norm(seen.parameters) if "capacity" in self.terms else nothing,
         }
         return self._total(terms, seen), {name: terms[name] for name in self.terms}
 
     def _total(self, terms: dict[str, Array], seen: Pass) -> Array:
-        size = terms["sparsity"] + terms["capacity"]
-        return self.reg_lambda * dag_loss(terms["reconstruction"], terms["acyclicity"], size, self.reg_beta)
+        acyclicity = terms["acyclicity"]
+        if self.ends_acyclic:
+            acyclicity = acyclicity * _FIRST_FACTOR * (_LAST_FACTOR / _FIRST_FACTOR) ** seen.progress
+        size = terms["sparsity"] + terms["capacity"] * (_EXACT_CAPACITY if self.ends_acyclic else 1.0)
+        return self.reg_lambda * dag_loss(terms["reconstruction"], acyclicity, size, self.reg_beta)
 
     def _reconstruction_loss(self, seen: Pass) -> Array:
+        if self.ends_acyclic:
+            units = jnp.ones_like(seen.node_weight) if seen.null_loss is None else seen.null_loss
+            return log_likelihood_loss(seen.losses, seen.batch, seen.layout, seen.node_weight, units)
         if seen.nodes is None:
             return reconstruction_loss(seen.losses, seen.batch, seen.node_weight)
         # Sampled features weigh d/s, so that the expected term is the full one.
@@ -127,9 +159,11 @@ class Castle(Regularizer):
         return reconstruction_loss(seen.losses, seen.batch, weight)
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
+        if self.ends_acyclic:
+            return ACYCLICITY[acyclicity](squared_adjacency(seen.parameters.input_weights, seen.layout))
         return acyclicity_loss(seen.parameters.input_weights, seen.layout, acyclicity)
 
     def _sparsity_norm(self, seen: Pass) -> Array:
         if self.sparsity == "l1":
-            return l1_norm(seen.parameters.input_weights)
-        return group_norm(seen.parameters.input_weights, seen.layout)
+            return l1_norm(seen.parameters.input_weights, seen.penalized)
+        return group_norm(seen.parameters.input_weights, seen.layout, seen.penalized)

@@ -18,6 +18,7 @@ hook                    what it is for
 ``draw``                have random numbers for every step
 ``needs_all_nodes``     train the sub-networks of all columns, not the target's alone (CASTLE)
 ``folded``              leave something in the network that predicts (batch norm)
+``ends_acyclic``        have the trainer cut the graph to one without cycles on the way (exact CASTLE)
 ======================  =======================================================================
 """
 
@@ -49,6 +50,14 @@ class Regularizer:
     @property
     def needs_all_nodes(self) -> bool:
         """Whether the sub-networks of all nodes are trained, or the targets' alone."""
+        return False
+
+    @property
+    def ends_acyclic(self) -> bool:
+        """Whether the trainer cuts every member's graph to one without cycles and goes on with that.
+
+        :attr:`castlereg.objective.Pass.progress` tells how near the cut is.
+        """
         return False
 
     @property

@@ -132,6 +132,10 @@ class Encoder:
         """Nodes that have nothing to tell."""
         return tuple(k for k, j in enumerate(self.order) if self.schema[j].constant)
 
+    def node_order(self, n_targets: int) -> NDArray[np.int64]:
+        """Return for each node of the layout its place among the user's columns and, behind them, the targets."""
+        return np.r_[np.array(self.order, dtype=np.int64), len(self.order) + np.arange(n_targets)]
+
     def layout(self, *targets: Node) -> Layout:
         """Return the layout of the features and these targets."""
         return Layout((*self.nodes, *targets))

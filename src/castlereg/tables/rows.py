@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.layout import Layout
+from castlereg.layout import EdgeRules, Layout
 from castlereg.tables.column_order import column_order
 from castlereg.tables.encoding import Encoder
 from castlereg.tables.reading import Columns
@@ -125,8 +125,8 @@ class Coding:
         """Nodes of the features and the targets."""
         return self.encoder.layout(*(target.node for target in self.targets))
 
-    def table(self, *parts: Rows) -> Table:
-        """Encode rows, one part below the other."""
+    def table(self, *parts: Rows, edges: EdgeRules | None = None) -> Table:
+        """Encode rows, one part below the other; the rules are for the columns in the user's order."""
         weights = None
         if any(part.weight is not None for part in parts):
             weights = np.concatenate([np.ones(len(p)) if p.weight is None else p.weight for p in parts])
@@ -135,6 +135,7 @@ class Coding:
             self.layout,
             None if weights is None else weights.astype(np.float32),
             self.encoder.constant,
+            None if edges is None else edges.reordered(self.encoder.node_order(len(self.targets))),
         )
 
     def _channels(self, rows: Rows) -> NDArray[np.float32]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.layout import Layout
+from castlereg.layout import EdgeRules, Layout
 from castlereg.regularizers import Regularizer
 from castlereg.training.batches import Draws
 
@@ -26,12 +26,15 @@ class Table:
         Positive row weights; all alike by default.
     constant : tuple of int
         Nodes that get no edges.
+    edges : EdgeRules, optional
+        Which edges may be and which must be.
     """
 
     inputs: NDArray[np.float32]
     layout: Layout
     weight: NDArray[np.float32] | None = None
     constant: tuple[int, ...] = ()
+    edges: EdgeRules | None = None
 
 
 @dataclass(frozen=True)

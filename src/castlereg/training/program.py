@@ -63,6 +63,7 @@ class MemberInputs(NamedTuple):
     validation_rows: Array  # (validation,)
     standardization: Standardization
     mean_weight: Array  # of the training rows
+    edge_mask: Array  # (channels, trained nodes), 0 where no edge may be
     regularizers: tuple[Regularizer, ...]  # with the member's strengths
 
 
@@ -71,12 +72,13 @@ class Shared(NamedTuple):
 
     inputs: Array  # (rows, channels), encoded but not yet standardized; the last row is empty
     weight: Array  # (rows,), 0 for the empty row
-    edge_mask: Array  # (channels, trained nodes), 0 where no edge may be
+    penalized: Array | None  # (channels, trained nodes), 0 for edges that sparsity leaves alone; None for all
     node_weight: Array  # (nodes,), factor in the reconstruction term
     epochs: Array  # epochs to train in this call
     max_epochs: Array
     patience: Array
     warmup: Array  # epochs before the best epoch and patience count
+    acyclic_from: Array  # epochs until the graph is cut, 0 for never
 
 
 def terms(regularizers: tuple[Regularizer, ...]) -> tuple[str, ...]:
@@ -196,6 +198,7 @@ def _run_steps(
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
     encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared)
     regularizers, names = inputs.regularizers, terms(inputs.regularizers)
+    progress = jnp.minimum(state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0)
 
     def step(i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
         (weights, moments, states), totals = carry
@@ -211,6 +214,8 @@ def _run_steps(
                 layout,
                 node_weight=shared.node_weight,
                 null_loss=inputs.standardization.null_loss,  # type: ignore[arg-type]
+                penalized=shared.penalized,
+                progress=progress,
                 sampled=sampled,
                 heads=trained[1],
                 states=states,
@@ -220,7 +225,7 @@ def _run_steps(
         network = unpack(weights.network, hidden_layer_sizes, layout.output_width)
         (total, (by_name, states)), gradient = jax.value_and_grad(loss, has_aux=True)((network, weights.heads))
         # Weights of edges that may not be are zero from the start and stay so.
-        packed = Weights(pack(mask_inputs(gradient[0], shared.edge_mask)), gradient[1])
+        packed = Weights(pack(mask_inputs(gradient[0], inputs.edge_mask)), gradient[1])
         updates, moments = adam.update(packed, moments)
         weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
         return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
-from castlereg.network import InputInit, initialize, mask_inputs, pack
+from castlereg.graph.acyclic_cut import acyclic_cut
+from castlereg.network import InputInit, initialize, mask_inputs, pack, squared_adjacency
 from castlereg.notices import warn_user
 from castlereg.objective import trained_nodes
 from castlereg.regularizers import Regularizer
@@ -33,6 +34,9 @@ from castlereg.training.trained import Log, TrainedStack, history_frame, report_
 # progress bar moves, Ctrl-C is heard and finished members leave, at next to no cost.
 _WORK_PER_CALL = 4e9
 _MOST_EPOCHS_PER_CALL = 16
+
+# Share of the epochs after which exact CASTLE cuts the graph and goes on with what is left.
+_ACYCLIC_FROM = 0.6
 
 # Purposes of a member's random streams; 0 and 1 are the starting weights, 2 and 3 the batches.
 DRAWS, HEADS = 4, 5
@@ -111,7 +115,10 @@ class _Stack:
             BatchPlan(m.train_rows.astype(np.int32), schedule.batch_size, m.seed, schedule.draws) for m in members
         ]
         self.standardization, mean_weight = measure(table, members)
-        self.edge_mask = layout.edge_mask(table.constant)[:, list(self.nodes)]
+        rules = table.edges
+        self.edge_mask = layout.edge_mask(table.constant, None if rules is None else rules.allowed)[:, list(self.nodes)]
+        exact = any(one.ends_acyclic for one in self.regularizers)
+        self.acyclic_from = min(round(_ACYCLIC_FROM * schedule.max_epochs), schedule.max_epochs - 1) if exact else 0
         self.empty_row = rounded_up(len(table.inputs) + 1) - 1
         self.shared = self._shared()
         self.n_sampled = self._n_sampled()
@@ -123,6 +130,7 @@ class _Stack:
             "validation_rows": self._validation_rows(members),
             "standardization": self.standardization,
             "mean_weight": mean_weight,
+            "edge_mask": np.repeat(self.edge_mask[None], len(members), axis=0),
             "regularizers": self.regularizers,
         }
         self.streams = [[_stream(m, DRAWS, one) for one in m.regularizers] for m in members]
@@ -132,8 +140,9 @@ class _Stack:
         self.epoch = np.zeros(len(members), np.int64)
         self.best_loss = np.full(len(members), np.inf)
         self.logs: list[Log] = []
+        self.is_cut = not exact
         self.states = self._place(_initial_states(starts, self._regularizer_states(), schedule.learning_rate))
-        self.next_batches = self._draw()
+        self.next_batches = self._draw(self._epochs_of_call(0))
         self.program = program.compiled(
             table.layout,
             hidden_layer_sizes,
@@ -179,17 +188,51 @@ class _Stack:
 
     def advance(self) -> None:
         """Run the program once and bring the books up to date."""
-        left = self.schedule.max_epochs - int(self.epoch[self.active].min())
-        epochs: Any = np.int32(min(self.epochs_per_call, left))
-        self.states, log = self.program(self.states, self._inputs(), self.shared._replace(epochs=epochs))
-        if left > self.epochs_per_call:
-            self.next_batches = self._draw()  # while the devices work
+        done = int(self.epoch[self.active].min())
+        if not self.is_cut and done >= self.acyclic_from:
+            self._cut_cycles()
+        epochs = self._epochs_of_call(done)
+        log = self._run(np.int32(epochs))
+        if done + epochs < self.schedule.max_epochs:
+            self.next_batches = self._draw(self._epochs_of_call(done + epochs))  # while the devices work
         rows = np.asarray(log)[self.slot]
         self.logs.append((self.epoch.copy(), rows))
         self.epoch = np.asarray(self.states.epoch)[self.slot].astype(np.int64)
         self.best_loss = np.asarray(self.states.best_loss)[self.slot]
         self.active = np.asarray(self.states.active)[self.slot]
         self._rebalance()
+
+    def _run(self, epochs: Any) -> jax.Array:
+        """Call the program, which takes the states away and returns them changed; return its log."""
+        inputs, shared = self._inputs(), self.shared._replace(epochs=epochs)
+        returned: list[tuple[program.MemberState, jax.Array]] = []
+        try:
+            # Ctrl-C that comes while the program runs is heard between two steps of this function. What the program
+            # returns is in the list by then, or the program was not called.
+            returned.extend(map(self.program, (self.states,), (inputs,), (shared,)))
+        finally:
+            if returned:
+                self.states = returned[0][0]
+        return returned[0][1]
+
+    def _epochs_of_call(self, done: int) -> int:
+        """Count the epochs of a call: the last one ends with training, and one ends where the graph is cut."""
+        end = self.schedule.max_epochs if self.is_cut or done >= self.acyclic_from else self.acyclic_from
+        return min(self.epochs_per_call, end - done)
+
+    def _cut_cycles(self) -> None:
+        """Cut every member's graph to one without cycles, for good."""
+        layout, rules = self.table.layout, self.table.edges
+        states = jax.tree.map(lambda a: np.array(a)[self.slot], self.states)
+        masks = self.fixed["edge_mask"]
+        for mask, weights in zip(masks, states.weights.network.input_weights, strict=True):
+            learned = np.sqrt(squared_adjacency(weights.astype(np.float64), layout))
+            if np.isfinite(learned).all():
+                mask *= (acyclic_cut(learned, None if rules is None else rules.required) > 0)[layout.channel_nodes]
+        for part in (states.weights, states.moments.mu, states.moments.nu):
+            part.network.input_weights[...] *= masks[..., None]
+        self.states = self._place(states)
+        self.is_cut = True
 
     def _inputs(self) -> program.MemberInputs:
         """Place what the next call trains on."""
@@ -232,15 +275,23 @@ class _Stack:
         shared: Any = program.Shared(
             inputs=inputs,  # type: ignore[arg-type]
             weight=weight,  # type: ignore[arg-type]
-            edge_mask=self.edge_mask,  # type: ignore[arg-type]
+            penalized=self._penalized(),  # type: ignore[arg-type]
             node_weight=node_weight,  # type: ignore[arg-type]
             epochs=np.int32(0),  # type: ignore[arg-type]
             max_epochs=np.int32(self.schedule.max_epochs),  # type: ignore[arg-type]
             patience=np.int32(self.schedule.patience),  # type: ignore[arg-type]
-            warmup=np.int32(self.schedule.warmup),  # type: ignore[arg-type]
+            warmup=np.int32(max(self.schedule.warmup, self.acyclic_from)),  # type: ignore[arg-type]
+            acyclic_from=np.int32(self.acyclic_from),  # type: ignore[arg-type]
         )
         placed: program.Shared = jax.device_put(shared, replicated(self.mesh))
         return placed
+
+    def _penalized(self) -> NDArray[np.float32] | None:
+        """Tell which weights sparsity counts, shape (channels, trained nodes): those of edges that are not required."""
+        rules, layout = self.table.edges, self.table.layout
+        if rules is None or not rules.required.any():
+            return None
+        return (~rules.required[layout.channel_nodes][:, list(self.nodes)]).astype(np.float32)
 
     def _validation_rows(self, members: Sequence[Member]) -> NDArray[np.int32]:
         longest = rounded_up(max(len(m.validation_rows) for m in members))
@@ -259,7 +310,7 @@ class _Stack:
         wanted = int(min(max(_WORK_PER_CALL / per_epoch, 1), _MOST_EPOCHS_PER_CALL))
         return 1 << (wanted.bit_length() - 1)
 
-    def _draw(self) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
+    def _draw(self, epochs: int) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
         """Draw the batches and random numbers of the next call for the members that still train."""
         shape = (len(self.plans), self.epochs_per_call, self.steps_rounded)
         batches = np.full((*shape, self.schedule.batch_size), self.empty_row, np.int32)
@@ -269,28 +320,25 @@ class _Stack:
             sampled = np.zeros((*shape, self.n_sampled), np.int32)
             sampled[..., -len(layout.targets) :] = layout.targets
         for i in np.flatnonzero(self.active):
-            self.plans[i].fill(batches[i], None if sampled is None else sampled[i], layout.n_features)
-            drawn = self._numbers(int(i))
+            self.plans[i].fill(batches[i, :epochs], None if sampled is None else sampled[i, :epochs], layout.n_features)
+            drawn = self._numbers(int(i), epochs)
             if not jax.tree.leaves(self.drawn):
                 self.drawn = jax.tree.map(lambda a: np.zeros((len(self.plans), *a.shape), a.dtype), drawn)
             jax.tree.map(lambda all_drawn, own, i=i: all_drawn.__setitem__(i, own), self.drawn, drawn)
         return batches, sampled, self.drawn
 
-    def _numbers(self, i: int) -> Any:
+    def _numbers(self, i: int, epochs: int) -> Any:
         """Draw a member's random numbers for one call, shape (epochs, steps, ...) with steps rounded up."""
         steps = int(self.steps[i])
         pairs = list(zip(self.members[i].regularizers, self.streams[i], strict=True))
-        epochs = [
-            tuple(one.draw(rng, steps, self.hidden_layer_sizes) for one, rng in pairs)
-            for _ in range(self.epochs_per_call)
-        ]
+        by_epoch = [tuple(one.draw(rng, steps, self.hidden_layer_sizes) for one, rng in pairs) for _ in range(epochs)]
 
-        def padded(*by_epoch: NDArray[Any]) -> NDArray[Any]:
-            out = np.zeros((len(by_epoch), self.steps_rounded, *by_epoch[0].shape[1:]), by_epoch[0].dtype)
-            out[:, :steps] = by_epoch
+        def padded(*drawn: NDArray[Any]) -> NDArray[Any]:
+            out = np.zeros((self.epochs_per_call, self.steps_rounded, *drawn[0].shape[1:]), drawn[0].dtype)
+            out[:epochs, :steps] = drawn
             return out
 
-        return jax.tree.map(padded, *epochs)
+        return jax.tree.map(padded, *by_epoch)
 
     def _place(self, by_member: Any) -> Any:
         """Move arrays with a leading member axis into their slots on the devices."""

@@ -1,0 +1,93 @@
+"""What of the columns might have set the arrows: their scale, and how well the others predict them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.graph.sortability import column_variances, explained_by_the_others, share_of_paths_upwards
+
+# Arrows that follow an order in more than this share of paths, or in less than the rest of it, are worth a remark.
+_TELLING = 0.8
+_MOST_COLUMNS = 300  # a regression for each
+
+
+@dataclass(frozen=True)
+class ColumnTraits:
+    """Variance and predictability of the nodes of a graph.
+
+    Parameters
+    ----------
+    variance : tuple of float
+        Of each node, in the units of the table; NaN for nodes that are no numbers.
+    explained : tuple of float
+        R², the share of each node's variance that a linear regression on the others explains; NaN as above.
+    """
+
+    variance: tuple[float, ...]
+    explained: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64], is_number: NDArray[np.bool_]) -> ColumnTraits | None:
+        """Measure columns, shape (rows, nodes), of which some are numbers; None when they are too many.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> values = np.array([[0.0, 0.0, 7.0], [1.0, 2.0, 9.0], [2.0, 4.1, 8.0]])
+        >>> traits = ColumnTraits.of(values, np.array([True, True, False]))
+        >>> np.round(traits.variance, 2)
+        array([0.67, 2.8 ,  nan])
+        """
+        if is_number.sum() > _MOST_COLUMNS:
+            return None
+        numbers = values[:, is_number]
+        variance, explained = np.full((2, len(is_number)), np.nan)
+        if is_number.any():
+            variance[is_number] = column_variances(numbers)
+            explained[is_number] = explained_by_the_others(numbers)
+        return cls(tuple(map(float, variance)), tuple(map(float, explained)))
+
+    def sortability(self, weights: NDArray[np.float64]) -> dict[str, float]:
+        """Return the varsortability and the R²-sortability of a graph, over paths between nodes that are numbers."""
+        numbers = ~np.isnan(self.variance)
+        edges = weights[np.ix_(numbers, numbers)] != 0
+        return {
+            "varsortability": share_of_paths_upwards(np.array(self.variance)[numbers], edges),
+            "r2_sortability": share_of_paths_upwards(np.array(self.explained)[numbers], edges),
+        }
+
+    def remarks(self, weights: NDArray[np.float64]) -> list[str]:
+        """Say whether the arrows only follow the scale or the predictability of the columns."""
+        shares = self.sortability(weights)
+        lines = []
+        for share, what, why in (
+            (
+                shares["varsortability"],
+                "variance",
+                "columns were standardized, so it had no say, but it may have a cause",
+            ),
+            (shares["r2_sortability"], "predictability", "this alone may have set the arrows, so trust them less"),
+        ):
+            if not np.isnan(share) and not 1 - _TELLING < share < _TELLING:
+                order = "higher" if share > 0.5 else "lower"
+                lines.append(f"{max(share, 1 - share):.0%} of the paths lead to columns of {order} {what}: {why}.")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists, None for NaN."""
+        return {
+            name: [None if np.isnan(v) else v for v in values]
+            for name, values in (("variance", self.variance), ("explained", self.explained))
+        }
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> ColumnTraits:
+        """Undo :meth:`to_dict`."""
+        variance, explained = (
+            tuple(np.nan if v is None else float(v) for v in content[name]) for name in ("variance", "explained")
+        )
+        return cls(variance, explained)

@@ -1,0 +1,353 @@
+"""How close a learned graph comes to a known one."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from castlereg.graph.causal_graph import CausalGraph
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def structural_hamming_distance(graph: ArrayLike, truth: ArrayLike) -> int:
+    """Count the edges to add, remove or reverse to turn one graph into the other.
+
+    Parameters
+    ----------
+    graph : array of shape (nodes, nodes)
+        The learned graph: ``graph[j, k]`` is not zero for an edge j -> k. Cycles through several nodes are allowed.
+    truth : array of shape (nodes, nodes)
+        The known graph, without cycles, its nodes in the same order.
+
+    Returns
+    -------
+    int
+        0 for equal graphs. A reversed edge counts once.
+
+    Examples
+    --------
+    >>> chain = [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    >>> one_reversed_and_one_more = [[0, 0, 1], [1, 0, 1], [0, 0, 0]]
+    >>> structural_hamming_distance(one_reversed_and_one_more, chain)
+    2
+    """
+    found, true = _learned_and_true(graph, truth)
+    reversed_edges = found & ~true & true.T & ~found.T
+    return int((found != true).sum() - reversed_edges.sum())
+
+
+def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
+    """Score the edges with their directions: a reversed edge is a false one.
+
+    Parameters
+    ----------
+    graph : array of shape (nodes, nodes)
+        The learned graph: ``graph[j, k]`` is not zero for an edge j -> k. Cycles through several nodes are allowed.
+    truth : array of shape (nodes, nodes)
+        The known graph, without cycles, its nodes in the same order.
+
+    Returns
+    -------
+    dict of str to float
+        ``precision`` is the share of the learned edges that are true, ``false_discovery_rate`` the share that are not,
+        ``recall`` the share of the true edges that were learned, and ``f1`` the harmonic mean of precision and recall.
+        A share of no edges is 0, so that a graph without edges has precision 0 and false discovery rate 0.
+
+    Examples
+    --------
+    >>> scores = edge_scores([[0, 0, 1], [1, 0, 1], [0, 0, 0]], [[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    >>> {name: round(score, 2) for name, score in scores.items()}
+    {'precision': 0.33, 'recall': 0.5, 'f1': 0.4, 'false_discovery_rate': 0.67}
+    """
+    return _scores_of_found(*_learned_and_true(graph, truth))
+
+
+def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
+    """Score which nodes are joined by an edge, whatever its direction: a reversed edge is a true one.
+
+    Parameters
+    ----------
+    graph : array of shape (nodes, nodes)
+        The learned graph: ``graph[j, k]`` is not zero for an edge j -> k. Cycles through several nodes are allowed.
+    truth : array of shape (nodes, nodes)
+        The known graph, without cycles, its nodes in the same order.
+
+    Returns
+    -------
+    dict of str to float
+        As from :func:`edge_scores`, of pairs of nodes in place of edges.
+
+    Examples
+    --------
+    >>> scores = skeleton_scores([[0, 0, 1], [1, 0, 1], [0, 0, 0]], [[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    >>> {name: round(score, 2) for name, score in scores.items()}
+    {'precision': 0.67, 'recall': 1.0, 'f1': 0.8, 'false_discovery_rate': 0.33}
+    """
+    found, true = _learned_and_true(graph, truth)
+    return _scores_of_found(np.triu(found | found.T), np.triu(true | true.T))
+
+
+def direction_accuracy(graph: ArrayLike, truth: ArrayLike) -> float:
+    """Of the true edges that were learned in either direction, give the share with the right one.
+
+    Parameters
+    ----------
+    graph : array of shape (nodes, nodes)
+        The learned graph: ``graph[j, k]`` is not zero for an edge j -> k. Cycles through several nodes are allowed.
+    truth : array of shape (nodes, nodes)
+        The known graph, without cycles, its nodes in the same order.
+
+    Returns
+    -------
+    float
+        From 0 to 1, and 0.5 for guesses. An edge that was learned in both directions counts half. NaN if no true edge
+        was learned in any direction.
+
+    Examples
+    --------
+    >>> direction_accuracy([[0, 0, 1], [1, 0, 1], [0, 0, 0]], [[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    0.5
+    """
+    found, true = _learned_and_true(graph, truth)
+    right, wrong = found[true].astype(int), found.T[true].astype(int)
+    learned = right + wrong > 0
+    return float(1 + (right - wrong)[learned].mean()) / 2 if learned.any() else np.nan
+
+
+def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
+    """Score the order of the weights, which is best when all true edges weigh more than all others.
+
+    No threshold is needed to tell edges from the rest. The diagonal is left out.
+
+    Parameters
+    ----------
+    weights : array of shape (nodes, nodes)
+        ``weights[j, k]`` is larger the surer the edge j -> k is. For coefficients of either sign give absolute values.
+    truth : array of shape (nodes, nodes)
+        The known graph, without cycles, its nodes in the same order: ``truth[j, k]`` is not zero for an edge j -> k.
+
+    Returns
+    -------
+    dict of str to float
+        ``auroc`` is the share of pairs of a true edge and a false one in which the true one weighs more, 0.5 for
+        guesses. ``average_precision`` is the precision averaged over the true edges from the strongest down; for
+        guesses it is about the share of the possible edges that are true. Both are NaN if there is no true edge.
+
+    Examples
+    --------
+    >>> scores = ranking_scores([[0, 0.9, 0.3], [0.2, 0, 0.4], [0.1, 0.5, 0]], [[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    >>> {name: round(score, 3) for name, score in scores.items()}
+    {'auroc': 0.875, 'average_precision': 0.833}
+    """
+    values, known = _square("weights", weights), _square("truth", truth)
+    _same_shape("weights", values, known)
+    true = _edges("truth", known)
+    _without_cycles("truth", true)
+    if not true.any():
+        return {"auroc": np.nan, "average_precision": np.nan}
+    off_diagonal = ~np.eye(len(true), dtype=bool)
+    labels, ranked = true[off_diagonal], values[off_diagonal]
+    return {
+        "auroc": float(roc_auc_score(labels, ranked)),
+        "average_precision": float(average_precision_score(labels, ranked)),
+    }
+
+
+def structural_intervention_distance(graph: ArrayLike, truth: ArrayLike) -> int:
+    """Count the effects that the learned graph gets wrong (Peters and Bühlmann, 2015).
+
+    The effect of a cause on another node can be computed from data by adjusting for the parents of the cause. Here the
+    parents are those of the learned graph, and an ordered pair (cause, effect) is wrong when adjusting for them is not
+    valid in the true graph. If the effect is itself a learned parent of the cause, the learned graph says that there is
+    no effect: this is wrong when the true graph has a directed path from the cause to it.
+
+    Parameters
+    ----------
+    graph : array of shape (nodes, nodes)
+        The learned graph, without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
+    truth : array of shape (nodes, nodes)
+        The known graph, without cycles, its nodes in the same order.
+
+    Returns
+    -------
+    int
+        From 0 to ``nodes * (nodes - 1)``. It is 0 as well for a graph with more edges than the truth, as long as none
+        is missing or reversed. Swapping the two graphs changes the distance.
+
+    Notes
+    -----
+    Adjusting is valid under two conditions (Shpitser, VanderWeele and Robins, 2010). No node on a directed path from
+    the cause to the effect is adjusted for, nor a descendant of one; the cause itself does not count here. And all
+    other paths are blocked: cause and effect are d-separated by the adjusted nodes once the first edges of the directed
+    paths are taken away.
+
+    Examples
+    --------
+    >>> structural_intervention_distance([[0, 0], [1, 0]], [[0, 1], [0, 0]])
+    2
+    >>> structural_intervention_distance([[0, 0], [0, 0]], [[0, 1], [0, 0]])
+    1
+    """
+    import networkx as nx
+
+    found, true = _learned_and_true(graph, truth)
+    _without_cycles("graph", found)
+    known = _without_cycles("truth", true)
+    descendants = {node: nx.descendants(known, node) for node in known}
+    parents = [set(np.flatnonzero(column).tolist()) for column in found.T]
+    return sum(
+        effect in descendants[cause]
+        if effect in parents[cause]
+        else not _adjusting_is_valid(known, descendants, cause, effect, parents[cause])
+        for cause, effect in permutations(known, 2)
+    )
+
+
+def graph_scores(
+    graph: CausalGraph | pd.DataFrame, truth: pd.DataFrame, weights: pd.DataFrame | None = None
+) -> pd.Series:
+    """Compute all scores of a learned graph against a known one, with nodes matched by name.
+
+    Every weight that is not zero is an edge here. To score only the edges that stand out, give a DataFrame of them: see
+    :func:`castlereg.graph.strong_edges.strong_edges`.
+
+    Parameters
+    ----------
+    graph : CausalGraph or DataFrame
+        The learned graph, without cycles. In a DataFrame ``graph.loc[cause, effect]`` is not zero for an edge.
+    truth : DataFrame
+        The known graph, without cycles, with the same names in any order.
+    weights : DataFrame, optional
+        What :func:`ranking_scores` ranks. By default the ``learned_weights`` of a CausalGraph; without weights the
+        scores of the ranking are NaN for a DataFrame.
+
+    Returns
+    -------
+    Series of float
+        The two distances, then the shares: those of :func:`skeleton_scores` begin with ``skeleton_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> names = ["age", "income", "rent"]
+    >>> truth = pd.DataFrame([[0, 1, 0], [0, 0, 1], [0, 0, 0]], index=names, columns=names)
+    >>> weights = np.array([[0.0, 0.3, 0.2], [0.4, 0.0, 0.9], [0.0, 0.1, 0.0]])
+    >>> graph = CausalGraph.from_weights(weights, names, target="rent")
+    >>> graph_scores(graph, truth).round(2)
+    structural_hamming_distance         2.00
+    structural_intervention_distance    3.00
+    precision                           0.33
+    recall                              0.50
+    f1                                  0.40
+    false_discovery_rate                0.67
+    skeleton_precision                  0.67
+    skeleton_recall                     1.00
+    skeleton_f1                         0.80
+    skeleton_false_discovery_rate       0.33
+    direction_accuracy                  0.50
+    auroc                               0.88
+    average_precision                   0.83
+    dtype: float64
+    """
+    if isinstance(graph, CausalGraph):
+        weights = graph.learned_weights if weights is None else weights
+        graph = graph.weights
+    names = list(truth.columns)
+    known, learned = _in_order("truth", truth, names), _in_order("graph", graph, names)
+    scores: dict[str, float] = {
+        "structural_hamming_distance": structural_hamming_distance(learned, known),
+        "structural_intervention_distance": structural_intervention_distance(learned, known),
+        **edge_scores(learned, known),
+        **{f"skeleton_{name}": score for name, score in skeleton_scores(learned, known).items()},
+        "direction_accuracy": direction_accuracy(learned, known),
+    }
+    if weights is None:
+        scores |= {"auroc": np.nan, "average_precision": np.nan}
+    else:
+        scores |= ranking_scores(_in_order("weights", weights, names), known)
+    return pd.Series(scores, dtype=np.float64)
+
+
+def _scores_of_found(found: NDArray[np.bool_], true: NDArray[np.bool_]) -> dict[str, float]:
+    n_right, n_found, n_true = int((found & true).sum()), int(found.sum()), int(true.sum())
+    return {
+        "precision": n_right / max(n_found, 1),
+        "recall": n_right / max(n_true, 1),
+        "f1": 2 * n_right / max(n_found + n_true, 1),
+        "false_discovery_rate": (n_found - n_right) / max(n_found, 1),
+    }
+
+
+def _adjusting_is_valid(
+    truth: nx.DiGraph, descendants: dict[int, set[int]], cause: int, effect: int, adjusted: set[int]
+) -> bool:
+    import networkx as nx
+
+    on_the_way = {node for node in descendants[cause] if node == effect or effect in descendants[node]}
+    if adjusted & on_the_way.union(*(descendants[node] for node in on_the_way)):
+        return False
+    without_effect = truth.copy()
+    without_effect.remove_edges_from([(cause, node) for node in on_the_way])
+    return bool(nx.is_d_separator(without_effect, cause, effect, adjusted))
+
+
+def _learned_and_true(graph: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    learned, known = _square("graph", graph), _square("truth", truth)
+    _same_shape("graph", learned, known)
+    found, true = _edges("graph", learned), _edges("truth", known)
+    _without_cycles("truth", true)
+    return found, true
+
+
+def _square(what: str, matrix: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(matrix, dtype=np.float64)
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise ValueError(f"{what} must be a square matrix, got shape {values.shape}")
+    # NaN is not zero: without this check it would be an edge.
+    if np.isnan(values).any():
+        raise ValueError(f"{what} has NaN at {tuple(np.argwhere(np.isnan(values))[0].tolist())}")
+    return values
+
+
+def _same_shape(what: str, values: NDArray[np.float64], known: NDArray[np.float64]) -> None:
+    if values.shape != known.shape:
+        raise ValueError(f"{what} has shape {values.shape} and truth has shape {known.shape}: they must have one shape")
+
+
+def _edges(what: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    if np.diag(values).any():
+        raise ValueError(f"{what} has a cycle: an edge from node {int(np.diag(values).nonzero()[0][0])} to itself")
+    return values != 0
+
+
+def _without_cycles(what: str, edges: NDArray[np.bool_]) -> nx.DiGraph:
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(edges)))
+    graph.add_edges_from(np.argwhere(edges).tolist())
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle = [cause for cause, _ in nx.find_cycle(graph)]
+        raise ValueError(f"{what} has a cycle: {' -> '.join(map(str, [*cycle, cycle[0]]))}")
+    return graph
+
+
+def _in_order(what: str, frame: pd.DataFrame, names: list[str]) -> NDArray[np.float64]:
+    for axis, given in (("rows", frame.index), ("columns", frame.columns)):
+        problems = {
+            "no": [name for name in names if name not in given],
+            "unknown": [name for name in given if name not in names],
+            "repeated": list(given[given.duplicated()].unique()),
+        }
+        for problem, which in problems.items():
+            if which:
+                raise ValueError(f"{what} has {problem} {', '.join(map(repr, which))} in its {axis}: {names} are known")
+    return frame.loc[names, names].to_numpy(dtype=np.float64)

@@ -1,0 +1,184 @@
+"""Whether the arrows of a graph follow the scale of the data: then they may say nothing more than the scale."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
+
+
+def varsortability(values: ArrayLike, graph: ArrayLike) -> float:
+    """Give the share of directed paths that end in a column with more variance than the one where they start.
+
+    This is the measure of Reisach, Seiler and Weichwald (2021). Noise adds up along the arrows of many simulated
+    graphs, so that the order of the variances gives the arrows away; real columns have units that somebody chose.
+
+    Parameters
+    ----------
+    values : array of shape (rows, nodes)
+        The data. Missing values are NaN: the variance is that of the others.
+    graph : array of shape (nodes, nodes)
+        Without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
+
+    Returns
+    -------
+    float
+        Near 1, sorting the columns by variance gives the order of the graph. A method that finds these arrows may have
+        read them off the scale, and would lose them if the columns were scaled differently: do not trust them for this
+        success. Near 0.5 the variance says nothing about the arrows, and they must come from something else. Near 0
+        the arrows go from more variance to less, and give themselves away just as at 1. NaN for a graph without edges.
+
+    Notes
+    -----
+    For every length, each pair of nodes that a path of this length joins counts once; equal variances count half.
+    Variances are equal within a billionth, since columns that were scaled to variance 1 differ by rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values = np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 1.5]])
+    >>> round(varsortability(values, [[0, 1, 0], [0, 0, 1], [0, 0, 0]]), 2)
+    0.67
+    """
+    columns, edges = _columns_and_edges(values, graph)
+    return share_of_paths_upwards(column_variances(columns), edges)
+
+
+def r2_sortability(values: ArrayLike, graph: ArrayLike) -> float:
+    """Give the share of directed paths whose end is better explained by all other columns than their start.
+
+    This is the measure of Reisach, Tami, Seiler, Chambaz and Weichwald (2023). How well a column is explained is R²,
+    the share of its variance that a linear regression on all other columns explains. Unlike the variance it does not
+    change with the scale of the columns, so that scaling the data does not hide the order.
+
+    Parameters
+    ----------
+    values : array of shape (rows, nodes)
+        The data. Missing values are NaN: they are filled with the mean of their column. There should be many more rows
+        than columns, as with few rows everything explains everything.
+    graph : array of shape (nodes, nodes)
+        Without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
+
+    Returns
+    -------
+    float
+        Near 1, sorting the columns by R² gives the order of the graph. A method that finds these arrows may have used
+        no more than this order, which real data need not have: do not trust them for this success. Near 0.5 the R² says
+        nothing about the arrows, and they must come from something else. Near 0 the arrows go from more R² to less,
+        and give themselves away just as at 1. NaN for a graph without edges.
+
+    Notes
+    -----
+    Paths are counted as in :func:`varsortability`. R² of a constant column is 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> causes = rng.normal(size=(500, 2))
+    >>> effect = causes.sum(axis=1) + rng.normal(size=500)
+    >>> r2_sortability(np.column_stack([causes, effect]), [[0, 0, 1], [0, 0, 1], [0, 0, 0]])
+    1.0
+    """
+    columns, edges = _columns_and_edges(values, graph)
+    return share_of_paths_upwards(explained_by_the_others(columns), edges)
+
+
+def share_of_arrows_upwards(criterion: ArrayLike, graph: ArrayLike) -> float:
+    """Give the share of edges whose effect has a larger value of some criterion than its cause.
+
+    Parameters
+    ----------
+    criterion : array of shape (nodes,)
+        One number for each node, for example the variance, the number of levels or the position in the table.
+    graph : array of shape (nodes, nodes)
+        Without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
+
+    Returns
+    -------
+    float
+        Near 1 all arrows point to larger values and near 0 all to smaller ones: in both cases the criterion alone could
+        have set the arrows, which is a reason not to trust them. Near 0.5 they have nothing to do with it. Equal values
+        count half. NaN for a graph without edges.
+
+    Examples
+    --------
+    >>> share_of_arrows_upwards([1.0, 2.0, 2.0], [[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    0.8333333333333334
+    """
+    edges = _edges(graph)
+    levels = np.asarray(criterion, dtype=np.float64)
+    if levels.shape != edges.shape[:1]:
+        raise ValueError(f"criterion has shape {levels.shape}, and graph has {len(edges)} nodes")
+    if np.isnan(levels).any():
+        raise ValueError(f"criterion has NaN for node {int(np.isnan(levels).argmax())}")
+    return float(_upwards(levels)[edges].mean()) if edges.any() else np.nan
+
+
+def share_of_paths_upwards(criterion: NDArray[np.float64], edges: NDArray[np.bool_]) -> float:
+    """Give the share of directed paths whose end has a larger value of some criterion; see :func:`varsortability`."""
+    upwards = _upwards(criterion)
+    n_upwards, n_pairs = 0.0, 0
+    joined = edges
+    for _ in range(len(edges) - 1):  # the longest path without cycles goes through all nodes
+        n_upwards += float(upwards[joined].sum())
+        n_pairs += int(joined.sum())
+        joined = joined @ edges
+    return n_upwards / n_pairs if n_pairs else np.nan
+
+
+def _upwards(criterion: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 where the column's node has the larger value, 0 where the row's has it, 0.5 where they are equal."""
+    equal = np.isclose(criterion[:, None], criterion, rtol=1e-9, atol=0)
+    return np.where(equal, 0.5, criterion[:, None] < criterion)
+
+
+def column_variances(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the variance of the known values of every column."""
+    # Rounding errors around a constant such as 0.1 are no variance.
+    return np.where(_varies(columns), np.nanvar(columns, axis=0), 0.0)
+
+
+def explained_by_the_others(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give R², the share of every column's variance that a linear regression on all others explains."""
+    centred = np.nan_to_num(columns - np.nanmean(columns, axis=0))  # what is missing is now at the mean
+    varies = _varies(columns)
+    unit = np.where(varies, centred / np.where(varies, np.linalg.norm(centred, axis=0), 1.0), 0.0)
+    # The columns of this factor have the same lengths and angles, with as few rows as there are nodes.
+    factor = np.linalg.qr(unit).R
+    explained = np.zeros(len(varies))
+    for node in np.flatnonzero(varies):
+        others = np.delete(factor, node, axis=1)
+        # Least squares works as well for columns that are sums of others, unlike the inverse of the correlations.
+        explained[node] = np.linalg.norm(others @ np.linalg.lstsq(others, factor[:, node])[0]) ** 2
+    return np.where(explained < 1e-12, 0.0, explained)  # so small is a rounding error, and as good as equal
+
+
+def _varies(columns: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return np.nanmin(columns, axis=0) < np.nanmax(columns, axis=0)
+
+
+def _columns_and_edges(values: ArrayLike, graph: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    columns, edges = np.asarray(values, dtype=np.float64), _edges(graph)
+    if columns.ndim != 2 or columns.shape[1] != len(edges):
+        raise ValueError(f"values has shape {columns.shape}, and graph has {len(edges)} nodes: one column for each")
+    if np.isinf(columns).any():
+        raise ValueError(f"values has infinity in column {int(np.isinf(columns).any(axis=0).argmax())}")
+    unknown = np.isnan(columns).all(axis=0)
+    if unknown.any():
+        raise ValueError(f"values has no known value in column {int(unknown.argmax())}")
+    return columns, edges
+
+
+def _edges(graph: ArrayLike) -> NDArray[np.bool_]:
+    matrix = np.asarray(graph, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"graph must be a square matrix, got shape {matrix.shape}")
+    if np.isnan(matrix).any():
+        raise ValueError(f"graph has NaN at {tuple(np.argwhere(np.isnan(matrix))[0].tolist())}")
+    edges = matrix != 0
+    # Without cycles no node can be reached from another and reach it too: each is a component of its own.
+    n_components, _ = connected_components(edges, connection="strong")
+    if n_components < len(edges) or np.diag(edges).any():
+        raise ValueError("graph has a cycle")
+    return edges

@@ -1,0 +1,157 @@
+"""What users know of the graph holds in what is learned; thresholds; edit and refit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from castlereg import CastleClassifier, CastleRegressor, CastleRegressorCV, CausalGraph, EdgeConstraints
+from castlereg.graph.acyclic_cut import acyclic_cut
+from castlereg.graph.strong_edges import weakest_strong_weight
+from castlereg.synthetic import example_dag, sample
+
+NAMES = ["a", "b", "c", "d", "y"]
+QUICK: dict[str, Any] = {"max_epochs": 2, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def table() -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd"))
+    return X, pd.Series(X["a"] - X["b"] + 0.1 * rng.normal(size=60), name="y")
+
+
+edges = st.lists(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=4)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.data())
+def test_constraints_hold_in_every_fitted_graph(table: Any, data: st.DataObject) -> None:
+    tiers = data.draw(st.none() | st.permutations(NAMES).map(lambda p: [p[:2], p[2:4]]))
+    ends = st.lists(st.sampled_from(NAMES[:4]), max_size=1)
+    known = EdgeConstraints(data.draw(edges), data.draw(edges), tiers, data.draw(ends), data.draw(ends))
+    model = CastleRegressor(constraints=known, hidden_layer_sizes=(8,), **QUICK)
+    try:
+        graph = model.fit(*table).graph_
+    except ValueError as error:
+        assert "required" in str(error) or "nothing may cause" in str(error)
+        return
+    rules = known.rules(NAMES)
+    learned, kept = graph.learned_array > 0, graph.weight_array > 0
+    np.testing.assert_array_equal(learned & ~rules.allowed, False)
+    np.testing.assert_array_equal(kept[rules.required], True)
+    np.testing.assert_array_equal(graph.confidence_array[rules.required], 1)
+    assert graph.is_dag
+
+
+def test_required_edges_are_left_alone_by_sparsity(table: Any) -> None:
+    options: dict[str, Any] = {"reg_beta": 10.0, "max_epochs": 30, "random_state": 0, "learning_rate": 0.01}
+    free = CastleRegressor(**options).fit(*table).graph_.learned_weights
+    known = EdgeConstraints(required=[("c", "d")])
+    held = CastleRegressor(constraints=known, **options).fit(*table).graph_.learned_weights
+    assert free.loc["c", "d"] < 0.02 < held.loc["c", "d"]
+    assert held.loc["a", "d"] < 0.02
+
+
+def test_a_forbidden_cause_of_the_target_has_no_influence(table: Any) -> None:
+    X, y = table
+    model = CastleRegressor(constraints=EdgeConstraints(forbidden=[("a", "y")]), **QUICK).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X.assign(a=7.0)), model.predict(X))
+    assert not np.array_equal(model.predict(X.assign(b=7.0)), model.predict(X))
+
+
+def test_refit_with_an_edited_graph_has_its_edges_and_no_others(table: Any) -> None:
+    X, y = table
+    model = CastleRegressor(**QUICK).fit(X, y)
+    edited = CausalGraph.from_edges(
+        pd.DataFrame({"cause": ["a", "b", "c"], "effect": ["y", "y", "a"]}), target="y", nodes=NAMES[::-1]
+    )
+    again = clone(model).fit(X, y, graph=edited)
+    assert (again.graph_.weights > 0).loc[NAMES, NAMES].equals((edited.weights > 0).loc[NAMES, NAMES])
+    assert again.graph_.dropped_weight == 0
+    np.testing.assert_array_equal(again.predict(X.assign(c=9.0, d=-9.0)), again.predict(X))
+    folds = CastleRegressorCV((0.1,), cv=2, **QUICK).fit(X, y, graph=edited)
+    assert (folds.graph_.weights > 0).loc[NAMES, NAMES].equals((edited.weights > 0).loc[NAMES, NAMES])
+    classes = CastleClassifier(constraints=EdgeConstraints(sources=["a"]), **QUICK).fit(X, y > 0)
+    assert classes.graph_.learned_weights["a"].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (EdgeConstraints(sources=["y"]), "nothing may cause 'y': a target needs a column"),
+        (EdgeConstraints(required=[("a", "x")]), "name 'x', which is no node"),
+        ("a -> b", "constraints='a -> b' must be EdgeConstraints"),
+    ],
+)
+def test_constraints_that_cannot_be_are_refused(table: Any, known: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CastleRegressor(constraints=known, **QUICK).fit(*table)
+
+
+@pytest.mark.filterwarnings("ignore:constant columns")
+def test_a_constant_column_cannot_have_a_required_edge(table: Any) -> None:
+    X, y = table
+    known = EdgeConstraints(required=[("c", "d")])
+    for model in (CastleRegressor(constraints=known, **QUICK), CastleRegressorCV((0.1,), constraints=known, **QUICK)):
+        with pytest.raises(ValueError, match="an edge of 'c' is required, but the column is constant"):
+            model.fit(X.assign(c=1.0), y)
+
+
+def test_targets_are_no_inputs_of_each_other(table: Any) -> None:
+    X, y = table
+    several = pd.DataFrame({"y": y, "z": -y})
+    known = EdgeConstraints(required=[("y", "z")])
+    with pytest.raises(ValueError, match="'y' -> 'z' is required, but no target is an input of another"):
+        CastleRegressor(constraints=known, **QUICK).fit(X, several)
+
+
+def test_the_threshold_keeps_what_predicts_and_drops_the_rest() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(400, 6)), columns=list("abcdef"))
+    y = pd.Series(2 * X["a"] - X["b"] + 0.3 * rng.normal(size=400), name="y")
+    graph = CastleRegressor(0.1, learning_rate=0.01, max_epochs=60, random_state=0).fit(X, y).graph_
+    assert graph.threshold > 0
+    into_target = graph.learned_weights["y"]
+    assert {"a", "b"} <= set(into_target.index[into_target >= graph.threshold])
+    assert (graph.edges()["weight"] >= graph.threshold).all()
+    assert len(graph.above(0).edges()) > len(graph.edges())
+
+
+def test_the_threshold_is_the_highest_within_one_standard_error(table: Any) -> None:
+    """By hand: take inputs out one by one, and score the rows that were held out. Edges that stand out stay."""
+    X, y = table
+    held_out, rest = np.arange(20), np.arange(20, 60)
+    model = CastleRegressor(0.01, learning_rate=0.02, max_epochs=40, random_state=0)
+    model.fit(X.iloc[rest], y.iloc[rest], X_val=X.iloc[held_out], y_val=y.iloc[held_out])
+    weights = model.graph_.learned_weights["y"].drop("y")
+    candidates = np.r_[0.0, np.sort(weights)]
+    means, errors = [], []
+    for threshold in candidates:
+        pruned = clone(model)
+        pruned.__dict__.update(model.__dict__)
+        pruned.network_ = model.network_.of_features((weights >= threshold).to_numpy())
+        losses = (pruned.predict(X.iloc[held_out]) - y.iloc[held_out]) ** 2
+        means.append(losses.mean())
+        errors.append(losses.std(ddof=1) / np.sqrt(20))
+    best = int(np.argmin(means))
+    highest = candidates[np.array(means) <= means[best] + errors[best]].max()
+    standing_out = weakest_strong_weight(acyclic_cut(model.graph_.learned_array))
+    assert model.graph_.threshold == pytest.approx(min(highest, standing_out), rel=1e-12)
+
+
+def test_units_change_neither_graph_nor_predictions() -> None:
+    data = sample(example_dag(), 150, random_state=0)
+    X, y = data.drop(columns="Y"), data["Y"]
+    one = CastleRegressor(max_epochs=20, random_state=0).fit(X, y)
+    scaled = X.assign(X2=1000 * X["X2"])
+    other = CastleRegressor(max_epochs=20, random_state=0).fit(scaled, y)
+    np.testing.assert_allclose(other.graph_.learned_array, one.graph_.learned_array, rtol=1e-3, atol=1e-5)
+    assert other.graph_.edges()[["cause", "effect"]].equals(one.graph_.edges()[["cause", "effect"]])
+    np.testing.assert_allclose(other.predict(scaled), one.predict(X), rtol=1e-4, atol=1e-5)

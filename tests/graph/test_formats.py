@@ -1,0 +1,118 @@
+"""Graphs in the forms of other programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from castlereg import CausalGraph
+from castlereg.graph.column_traits import ColumnTraits
+
+NAMES = ["age", 'größe "in" m', "a -> b; [x]", "back\\slash & <tag>", "7", "income"]
+
+
+# Of pydot, which calls its parser by old names.
+pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def graph() -> CausalGraph:
+    rng = np.random.default_rng(0)
+    weights = rng.random((5, 6, 6)) * (rng.random((6, 6)) < 0.7)
+    traits = ColumnTraits.of(rng.normal(size=(20, 6)), np.array([True] * 5 + [False]))
+    return CausalGraph.from_members(weights, NAMES, target="income", threshold=0.2, traits=traits)
+
+
+def _same(one: CausalGraph, other: CausalGraph, digits: float = 0) -> None:
+    assert one.names == other.names
+    assert one.targets == other.targets
+    edges = one.weight_array > 0
+    np.testing.assert_allclose(other.weight_array, one.weight_array, rtol=digits)
+    np.testing.assert_allclose(other.confidence_array[edges], one.confidence_array[edges], rtol=digits)
+    np.testing.assert_allclose(other.direction_array[edges], one.direction_array[edges], rtol=digits)
+
+
+@pytest.mark.parametrize(
+    "there_and_back",
+    [
+        lambda g: CausalGraph.from_networkx(g.to_networkx()),
+        lambda g: CausalGraph.from_gml(g.to_gml()),
+        lambda g: CausalGraph.from_dot(g.to_dot()),
+        lambda g: CausalGraph.from_json(g.to_json()),
+        lambda g: CausalGraph.from_edges(g.edges(), target="income", nodes=NAMES),
+    ],
+    ids=["networkx", "gml", "dot", "json", "edges"],
+)
+def test_there_and_back_is_the_same(graph: CausalGraph, there_and_back: Callable[[CausalGraph], CausalGraph]) -> None:
+    _same(graph, there_and_back(graph))
+
+
+def test_json_keeps_everything(graph: CausalGraph) -> None:
+    again = CausalGraph.from_json(graph.to_json())
+    for name in ("weight_array", "learned_array", "confidence_array", "direction_array"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(graph, name))
+    assert (again.threshold, again.dropped_weight) == (graph.threshold, graph.dropped_weight)
+    assert again.sortability == graph.sortability
+    assert again.summary() == graph.summary()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "other"}, "no graph of castlereg"),
+        ({"version": 99}, "version 99, and this castlereg reads 1"),
+        ({"weights": [[0, 1]]}, "weights are no 6 rows of 6 numbers"),
+        ({"weights": None}, "no whole graph"),
+        ({"nodes": ["a"] * 6}, "different names"),
+        ({"targets": ["z"]}, "target 'z'"),
+        ({"weights": [[0.0] + [1.0] * 5] + [[1.0] + [0.0] * 5] * 5}, "the edges form a cycle"),
+        ({"weights": [[-1.0] * 6] * 6}, "negative"),
+    ],
+)
+def test_json_that_is_no_graph_is_refused(graph: CausalGraph, change: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CausalGraph.from_json(json.dumps(json.loads(graph.to_json()) | change))
+    with pytest.raises(ValueError, match="no JSON"):
+        CausalGraph.from_json("{")
+
+
+def test_other_programs_graphs_need_no_weights() -> None:
+    graph = CausalGraph.from_networkx(nx.DiGraph([("a", "b"), ("b", "c")]), target="c")
+    assert graph.parents("c") == ["b"]
+    assert graph.weights.loc["a", "b"] == 1
+    assert CausalGraph.from_dot("digraph { a -> b; b -> c [weight=2]; }", target="c").parents("c") == ["b"]
+    frame = pd.DataFrame({"cause": ["a"], "effect": ["b"]})
+    assert CausalGraph.from_edges(frame, target="c").nodes == ["a", "b", "c"]
+
+
+def test_what_is_no_causal_graph_is_refused() -> None:
+    with pytest.raises(ValueError, match="undirected"):
+        CausalGraph.from_networkx(nx.Graph([("a", "b")]), target="b")
+    with pytest.raises(ValueError, match="cycle: a -> b -> a"):
+        CausalGraph.from_networkx(nx.DiGraph([("a", "b"), ("b", "a")]), target="b")
+    with pytest.raises(ValueError, match="name the target"):
+        CausalGraph.from_networkx(nx.DiGraph([("a", "b")]))
+    with pytest.raises(ValueError, match="'a' -> 'b' weighs -1"):
+        CausalGraph.from_networkx(nx.DiGraph([("a", "b", {"weight": -1})]), target="b")
+    with pytest.raises(ValueError, match="weight='heavy', which is no number"):
+        CausalGraph.from_networkx(nx.DiGraph([("a", "b", {"weight": "heavy"})]), target="b")
+    with pytest.raises(ValueError, match="no column 'effect'"):
+        CausalGraph.from_edges(pd.DataFrame({"cause": ["a"]}), target="a")
+    with pytest.raises(ValueError, match="names 'z'"):
+        CausalGraph.from_edges(pd.DataFrame({"cause": ["a"], "effect": ["z"]}), target="a", nodes=["a", "b"])
+    with pytest.raises(ValueError, match="no digraph"):
+        CausalGraph.from_dot("graph { a -- b; }", target="b")
+
+
+def test_dowhy_reads_gml(graph: CausalGraph) -> None:
+    dowhy = pytest.importorskip("dowhy", reason="DoWhy is not a dependency of the tests")
+    plain = CausalGraph.from_weights(np.triu(np.ones((4, 4)), k=1), ["a", "b", "c", "y"], target="y")
+    data = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 4)), columns=plain.nodes)
+    model = dowhy.CausalModel(data=data, treatment="b", outcome="y", graph=plain.to_gml())
+    estimand = model.identify_effect(proceed_when_unidentifiable=True)
+    assert estimand.get_backdoor_variables() == ["a"]
