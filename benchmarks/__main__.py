@@ -9,8 +9,10 @@ import pandas as pd
 from benchmarks import (
     comparison,
     cross_validation,
+    graph_recovery,
     grid,
     growth,
+    known_edges,
     known_graphs,
     prediction,
     real_tables,
@@ -34,7 +36,7 @@ def main(names: list[str]) -> None:
         "prediction": prediction,
         "growth": growth,
     }
-    accuracy = ("known_graphs", "regularizers", "real_tables", "cross_validation")
+    accuracy = ("known_graphs", "known_edges", "graph_recovery", "regularizers", "real_tables", "cross_validation")
     unknown = set(names) - {*known, *accuracy}
     if unknown:
         sys.exit(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join([*known, *accuracy])}")
@@ -46,6 +48,10 @@ def main(names: list[str]) -> None:
                 print(growth.exponents(table).to_string(float_format=lambda v: f"{v:.2f}"))
     if not names or "known_graphs" in names:
         known_graphs.main()
+    if not names or "known_edges" in names:
+        known_edges.main()
+    if not names or "graph_recovery" in names:
+        graph_recovery.main([])
     if not names or "regularizers" in names:
         regularizers.main([])
     if not names or "real_tables" in names:

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, forward, initialize, mask_inputs
-from castlereg.objective import Batch, cell_losses, group_norm, node_losses, regularized_loss, trained_nodes
+from castlereg.objective import (
+    Batch,
+    cell_losses,
+    group_norm,
+    l1_norm,
+    log_likelihood_loss,
+    node_losses,
+    regularized_loss,
+    trained_nodes,
+)
 from castlereg.regularizers import Castle
 from castlereg.regularizers.released_castle import ReleasedCastle
 from castlereg.training.standardization import null_losses
@@ -44,7 +53,10 @@ def random_parameters(layout: Layout, sizes: tuple[int, ...], rng: np.random.Gen
     return mask_inputs(drawn, jnp.asarray(layout.edge_mask(), dtype))
 
 
-@pytest.mark.parametrize("make", [Castle, partial(Castle, sparsity="group", capacity=True), ReleasedCastle])
+EXACT = partial(Castle, acyclicity_schedule="exact")
+
+
+@pytest.mark.parametrize("make", [Castle, partial(Castle, sparsity="group", capacity=True), ReleasedCastle, EXACT])
 @pytest.mark.parametrize("sizes", [(), (4,), (4, 3), (4, 3, 5)])
 def test_gradient_equals_finite_differences(
     mixed_layout: Layout, rng: np.random.Generator, make: Any, sizes: tuple[int, ...]
@@ -226,3 +238,49 @@ def test_weights_of_rows_weigh_the_loss(rng: np.random.Generator) -> None:
     rows = jnp.array([0, 0, 2, 3])
     repeated = Batch(batch.inputs[rows], batch.truth[rows], jnp.full(4, 0.25))
     np.testing.assert_allclose(weighted, regularized_loss(parameters, repeated, *arguments)[0], rtol=1e-6)
+
+
+def test_log_likelihood_is_that_of_gaussian_noise_of_each_columns_own_size(rng: np.random.Generator) -> None:
+    layout = Layout((Node(), Node("binary"), Node(target=True)))
+    errors, logits = rng.normal(scale=[0.5, 2.0], size=(200, 2)), rng.normal(size=200)
+    truth = (rng.random(200) < 0.5).astype(float)
+    losses = np.c_[errors[:, 0] ** 2, np.log1p(np.exp(logits)) - truth * logits, errors[:, 1] ** 2]
+    batch = Batch(jnp.zeros((200, 3)), jnp.zeros((200, 3, 1)), jnp.full(200, 1 / 200))
+    null = np.array([1.0, 0.7, 1.0])
+    found = log_likelihood_loss(jnp.asarray(losses / null), batch, layout, jnp.ones(3), jnp.asarray(null))
+    gaussian = sum(-scipy.stats.norm.logpdf(e, scale=np.sqrt((e**2).mean())).mean() for e in errors.T)
+    binary = -scipy.stats.bernoulli.logpmf(truth, 1 / (1 + np.exp(-logits))).mean()
+    # Up to what does not depend on the network: half of log(2 pi e) for each numeric column.
+    np.testing.assert_allclose(found, gaussian + binary - np.log(2 * np.pi * np.e), rtol=1e-5)
+
+
+def test_log_likelihood_counts_known_cells_alone(rng: np.random.Generator) -> None:
+    layout = Layout((Node(gaps=True), Node(target=True)))
+    losses = rng.random((6, 2))
+    observed = np.ones((6, 2))
+    observed[[1, 4], 0] = 0
+    batch = Batch(jnp.zeros((6, 3)), jnp.zeros((6, 2, 1)), jnp.full(6, 1 / 6), jnp.asarray(observed))
+    found = log_likelihood_loss(jnp.asarray(losses * observed), batch, layout, jnp.ones(2), jnp.ones(2))
+    expected = 0.5 * np.log(losses[observed[:, 0] > 0, 0].mean()) + 0.5 * np.log(losses[:, 1].mean())
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_sparsity_leaves_required_edges_alone(rng: np.random.Generator) -> None:
+    layout = numeric_layout(2)
+    weights = jnp.asarray(rng.normal(size=(3, 3, 4)), np.float32)
+    penalized = np.ones((3, 3), np.float32)
+    penalized[0, 2] = 0
+    without = weights.at[0, 2].set(0)
+    np.testing.assert_allclose(l1_norm(weights, jnp.asarray(penalized)), l1_norm(without), rtol=1e-6)
+    np.testing.assert_allclose(
+        group_norm(weights, layout, jnp.asarray(penalized)), group_norm(without, layout), rtol=1e-6
+    )
+
+
+def test_exact_grows_from_a_tenth_to_ten_times_h(mixed_layout: Layout, rng: np.random.Generator) -> None:
+    batch = random_batch(mixed_layout, rng)
+    parameters = random_parameters(mixed_layout, (4,), rng, np.float32)
+    at = {p: regularized_loss(parameters, batch, [EXACT(0.0)], mixed_layout, progress=p) for p in (0.0, 0.5, 1.0)}
+    h = float(at[0.0][1][0]["acyclicity"])
+    np.testing.assert_allclose(float(at[1.0][0] - at[0.0][0]), (10 - 0.1) * h, rtol=1e-4)
+    np.testing.assert_allclose(float(at[0.5][0] - at[0.0][0]), (1 - 0.1) * h, rtol=1e-4)
