@@ -29,7 +29,10 @@ def test_demo_writes_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert (tmp_path / name).stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/regularizers.md", "docs/tables.md", "docs/choosing.md", "docs/graph.md"])
+PAGES = ["README.md", "docs/regularizers.md", "docs/tables.md", "docs/choosing.md", "docs/graph.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_code_of_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """From top to bottom, later blocks using what earlier ones made."""
     mpl.use("agg")

@@ -150,6 +150,19 @@ def test_bad_names_are_refused(names: list[str], target: str, message: str) -> N
         CausalGraph.from_weights(np.zeros((3, 3)), names, target=target)
 
 
+def test_any_weights_make_a_dag() -> None:
+    """A thousand matrices of all sizes, sparse and dense, with ties."""
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        n, levels = rng.integers(1, 16), rng.integers(1, 6)
+        weights = rng.integers(0, levels + 1, (n, n)) * (rng.random((n, n)) < rng.random())
+        graph = CausalGraph.from_weights(weights, [f"x{k}" for k in range(n)], target="x0", threshold=rng.random())
+        assert graph.is_dag
+        assert nx.is_directed_acyclic_graph(graph.to_networkx())
+    with pytest.raises(ValueError, match="finite and not negative"):
+        CausalGraph.from_weights(np.array([[0, np.inf], [0, 0]]), ["a", "b"], target="b")
+
+
 def test_a_graph_without_weight_drops_nothing() -> None:
     assert CausalGraph.from_weights(np.zeros((2, 2)), ["a", "b"], target="b").dropped_weight == 0
 
