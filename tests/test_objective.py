@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any
 
@@ -56,8 +57,13 @@ def random_parameters(layout: Layout, sizes: tuple[int, ...], rng: np.random.Gen
 EXACT = partial(Castle, acyclicity_schedule="exact")
 
 
-@pytest.mark.parametrize("make", [Castle, partial(Castle, sparsity="group", capacity=True), ReleasedCastle, EXACT])
-@pytest.mark.parametrize("sizes", [(), (4,), (4, 3), (4, 3, 5)])
+MAKES = [Castle, partial(Castle, sparsity="group", capacity=True), ReleasedCastle]
+SIZES: list[tuple[int, ...]] = [(), (4,), (4, 3), (4, 3, 5)]
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes"), [*itertools.product(MAKES, SIZES), *itertools.product([EXACT], [(), (4, 3)])]
+)
 def test_gradient_equals_finite_differences(
     mixed_layout: Layout, rng: np.random.Generator, make: Any, sizes: tuple[int, ...]
 ) -> None:

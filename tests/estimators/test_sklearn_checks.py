@@ -14,8 +14,8 @@ from castlereg import (
 )
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Dropout, InputNoise, MixUp
 
-# Those that act between the layers are checked alone, and all of them together.
-METHODS = [[], [Dropout()], [BatchNorm()]]
+# The one with a state is checked alone, and all of them together.
+METHODS = [[], [BatchNorm()]]
 TOGETHER = [L1(), L2(), Dropout(), Autoencoder(), BatchNorm(), InputNoise(), MixUp()]
 NARROW = {"hidden_layer_sizes": (8,)}
 
@@ -25,7 +25,6 @@ NARROW = {"hidden_layer_sizes": (8,)}
         CastleRegressor(),
         CastleRegressor(hidden_layer_sizes=()),
         CastleClassifier(),
-        CastleClassifier(hidden_layer_sizes=()),
         *(NetworkRegressor(regularizers, **NARROW) for regularizers in METHODS),
         NetworkClassifier(**NARROW),
         NetworkClassifier(TOGETHER, **NARROW),

@@ -352,10 +352,12 @@ def _check_required(coding: Coding, edges: EdgeRules | None) -> None:
 
 def _traits(coding: Coding, rows: Rows) -> ColumnTraits | None:
     """Measure the columns and targets that are numbers, in the units of the table."""
-    values = [*coding.encoder.cells(rows.columns).T]
+    values = [*coding.cells(rows).T]
     values += [target.encode(v)[:, 0] for target, v in zip(coding.targets, rows.targets, strict=True)]
     nodes = [coding.layout.nodes[k] for k in np.argsort(coding.encoder.node_order(len(coding.targets)))]
-    return ColumnTraits.of(np.column_stack(values), np.array([node.kind != "categorical" for node in nodes]))
+    constant = [*(column.constant for column in coding.encoder.schema), *(False for _ in coding.targets)]
+    is_number = [node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)]
+    return ColumnTraits.of(np.column_stack(values), np.array(is_number))
 
 
 def _check_enough(rows: Rows) -> None:

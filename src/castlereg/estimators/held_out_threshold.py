@@ -35,7 +35,7 @@ def sparsest_threshold(
     -------
     float
     """
-    cells = np.concatenate([coding.encoder.cells(part.columns) for part in parts])
+    cells = np.concatenate([coding.cells(part) for part in parts])
     truth = [np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True)]
     into_targets = network.edge_weights().mean(axis=0)[: len(coding.encoder.order), -len(coding.targets) :].max(axis=1)
     thresholds = _candidates(into_targets)

@@ -33,14 +33,18 @@ def acyclic_cut(weights: NDArray[np.float64], required: NDArray[np.bool_] | None
         raise ValueError(f"weights must be a square matrix, got shape {weights.shape}")
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise ValueError("weights must be finite and not negative")
-    kept = np.zeros_like(weights)
-    reaches = np.eye(len(weights), dtype=bool)  # reaches[j, k]: there is a path from j to k
     first = np.zeros_like(weights, dtype=bool) if required is None else required
     order = np.lexsort((-weights.ravel(), ~first.ravel()))
-    for cause, effect in zip(*np.unravel_index(order, weights.shape), strict=True):
-        if weights[cause, effect] == 0 or reaches[effect, cause]:
-            continue
-        kept[cause, effect] = weights[cause, effect]
-        if not reaches[cause, effect]:
-            reaches |= np.outer(reaches[:, cause], reaches[effect])
+    causes, effects = (places.tolist() for places in np.unravel_index(order[weights.flat[order] > 0], weights.shape))
+    skipped = []
+    reached = [1 << k for k in range(len(weights))]  # bit k of reached[j]: there is a path from j to k
+    for cause, effect in zip(causes, effects, strict=True):
+        if reached[effect] >> cause & 1:
+            skipped.append((cause, effect))
+        elif not reached[cause] >> effect & 1:
+            beyond = reached[effect]
+            reached = [bits | beyond if bits >> cause & 1 else bits for bits in reached]
+    kept = weights.copy()
+    for cause, effect in skipped:
+        kept[cause, effect] = 0.0
     return kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -265,13 +266,7 @@ class CausalGraph:
 
     def topological_order(self) -> list[str]:
         """Name all nodes, causes before their effects; nodes keep their order where edges leave it open."""
-        left, order = dict.fromkeys(range(len(self.names))), []
-        edges = self.weight_array != 0
-        while left:
-            free = next(k for k in left if not edges[list(left), k].any())
-            order.append(self.names[free])
-            del left[free]
-        return order
+        return [self.names[k] for k in self._order()]
 
     @property
     def sortability(self) -> dict[str, float]:
@@ -318,8 +313,20 @@ class CausalGraph:
         order = np.argsort(-weights, kind="stable")
         return [self.names[k] for k in order if weights[k] > 0]
 
+    def _order(self) -> list[int]:
+        edges = self.weight_array != 0
+        causes_left = edges.sum(axis=0)
+        free, order = list(np.flatnonzero(causes_left == 0)), []
+        while free:  # a heap, so that the first of the free nodes comes first
+            node = int(heapq.heappop(free))
+            order.append(node)
+            causes_left -= edges[node]
+            for effect in np.flatnonzero(edges[node] & (causes_left == 0)):
+                heapq.heappush(free, effect)
+        return order
+
     def _in_order(self, wanted: NDArray[np.bool_]) -> list[str]:
-        return [name for name in self.topological_order() if wanted[self.names.index(name)]]
+        return [self.names[k] for k in self._order() if wanted[k]]
 
     # --- another graph -----------------------------------------------------------------------------
 

@@ -47,8 +47,11 @@ class ColumnTraits:
         numbers = values[:, is_number]
         variance, explained = np.full((2, len(is_number)), np.nan)
         if is_number.any():
-            variance[is_number] = column_variances(numbers)
-            explained[is_number] = explained_by_the_others(numbers)
+            size = np.nanmax(np.abs(numbers), axis=0)
+            scaled = numbers / np.where(size > 0, size, 1.0)  # squares of very large numbers would not be numbers
+            with np.errstate(over="ignore"):
+                variance[is_number] = column_variances(scaled) * size * size
+            explained[is_number] = explained_by_the_others(scaled)
         return cls(tuple(map(float, variance)), tuple(map(float, explained)))
 
     def sortability(self, weights: NDArray[np.float64]) -> dict[str, float]:

@@ -147,10 +147,14 @@ def explained_by_the_others(columns: NDArray[np.float64]) -> NDArray[np.float64]
     # The columns of this factor have the same lengths and angles, with as few rows as there are nodes.
     factor = np.linalg.qr(unit).R
     explained = np.zeros(len(varies))
-    for node in np.flatnonzero(varies):
-        others = np.delete(factor, node, axis=1)
-        # Least squares works as well for columns that are sums of others, unlike the inverse of the correlations.
-        explained[node] = np.linalg.norm(others @ np.linalg.lstsq(others, factor[:, node])[0]) ** 2
+    factor = factor[:, varies]
+    sizes = np.linalg.svd(factor, compute_uv=False)
+    if len(sizes) == factor.shape[1] > 0 and sizes[-1] > 1e-5 * sizes[0]:
+        explained[varies] = 1 - 1 / np.diag(np.linalg.inv(factor.T @ factor))
+    else:  # some columns are sums of others: the correlations have no inverse, and least squares takes its time
+        for place, node in enumerate(np.flatnonzero(varies)):
+            others = np.delete(factor, place, axis=1)
+            explained[node] = np.linalg.norm(others @ np.linalg.lstsq(others, factor[:, place])[0]) ** 2
     return np.where(explained < 1e-12, 0.0, explained)  # so small is a rounding error, and as good as equal
 
 

@@ -138,8 +138,12 @@ class Coding:
             None if edges is None else edges.reordered(self.encoder.node_order(len(self.targets))),
         )
 
+    def cells(self, rows: Rows) -> NDArray[np.float64]:
+        """Number the levels of rows whose oddities were told before."""
+        return cells_by_schema(rows.columns, self.encoder.schema, warn=False)
+
     def _channels(self, rows: Rows) -> NDArray[np.float32]:
-        features = self.encoder.encode(cells_by_schema(rows.columns, self.encoder.schema, warn=False))
+        features = self.encoder.encode(self.cells(rows))
         targets = [target.encode(values) for target, values in zip(self.targets, rows.targets, strict=True)]
         return np.hstack([features, *targets]).astype(np.float32)
 
