@@ -104,6 +104,22 @@ def test_a_constant_column_cannot_have_a_required_edge(table: Any) -> None:
             model.fit(X.assign(c=1.0), y)
 
 
+def test_what_is_no_graph_is_refused(table: Any) -> None:
+    with pytest.raises(ValueError, match="graph='a -> b' must be a CausalGraph"):
+        CastleRegressor(**QUICK).fit(*table, graph="a -> b")  # type: ignore[arg-type]
+
+
+def test_sortability_is_that_of_the_table(table: Any) -> None:
+    X, y = table
+    kinds = X.assign(c=np.where(X["c"] > 0, "up", "down"), d=pd.cut(X["d"], 3, labels=list("xyz")).astype(object))
+    graph = CastleRegressor(**QUICK).fit(kinds, 100 * y).graph_
+    assert graph.traits is not None
+    np.testing.assert_allclose(graph.traits.variance[:2], X[["a", "b"]].var(ddof=0), rtol=1e-9)
+    np.testing.assert_allclose(graph.traits.variance[4], (100 * y).var(ddof=0), rtol=1e-9)
+    assert np.isnan(graph.traits.variance[3])
+    assert set(graph.sortability) == {"varsortability", "r2_sortability"}
+
+
 def test_targets_are_no_inputs_of_each_other(table: Any) -> None:
     X, y = table
     several = pd.DataFrame({"y": y, "z": -y})

@@ -40,9 +40,9 @@ def test_what_a_required_path_rules_out_is_forbidden() -> None:
     ("constraints", "message"),
     [
         ({"required": [("age", "bmi"), ("bmi", "sex"), ("sex", "age")]}, "cycle: age -> bmi -> sex -> age"),
-        ({"required": [("age", "bni")]}, "required of the constraints name 'bni', .* did you mean 'bmi'"),
+        ({"required": [("age", "bni")]}, "the required edges name 'bni', .* did you mean 'bmi'"),
         ({"sinks": ["xyz"]}, "the nodes are 'age', 'sex', 'bmi', 'target'"),
-        ({"tiers": [["age"], ["agee"]]}, "tiers of the constraints name 'agee'"),
+        ({"tiers": [["age"], ["agee"]]}, "the tiers name 'agee'"),
         ({"required": [("age", "age")]}, "'age' -> 'age' is a loop"),
         ({"required": [("age", "bmi")], "forbidden": [("age", "bmi")]}, "required, but it is forbidden"),
         ({"required": [("age", "bmi")], "sinks": ["age"]}, "required, but 'age' is a sink"),

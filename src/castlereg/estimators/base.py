@@ -27,7 +27,7 @@ from castlereg.regularizers.protocol import check_regularizers
 from castlereg.tables.reading import Columns, read_columns
 from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.schema import named_columns, schema_frame
-from castlereg.tables.targets import Target, read_target
+from castlereg.tables.targets import ClassTarget, Target, read_target
 from castlereg.training import Member, Schedule, TrainedStack, train
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
@@ -353,7 +353,8 @@ def _check_required(coding: Coding, edges: EdgeRules | None) -> None:
 def _traits(coding: Coding, rows: Rows) -> ColumnTraits | None:
     """Measure the columns and targets that are numbers, in the units of the table."""
     values = [*coding.cells(rows).T]
-    values += [target.encode(v)[:, 0] for target, v in zip(coding.targets, rows.targets, strict=True)]
+    for target, of_target in zip(coding.targets, rows.targets, strict=True):
+        values.append(target.encode(of_target)[:, 0] if isinstance(target, ClassTarget) else of_target)
     nodes = [coding.layout.nodes[k] for k in np.argsort(coding.encoder.node_order(len(coding.targets)))]
     constant = [*(column.constant for column in coding.encoder.schema), *(False for _ in coding.targets)]
     is_number = [node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)]

@@ -114,6 +114,8 @@ class CastleEstimator(NetworkEstimator):
         if self.constraints is None and graph is None:
             return None
         rules = (self.constraints or EdgeConstraints()).rules(names)
+        if graph is not None and not isinstance(graph, CausalGraph):
+            raise ValueError(f"graph={graph!r} must be a CausalGraph, such as graph_ of a fitted model")
         if graph is not None:
             rules = rules_of_graph(graph, names, rules)
         # No target is known when another one is predicted.

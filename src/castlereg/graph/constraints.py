@@ -80,7 +80,7 @@ class EdgeConstraints:
         place = {name: k for k, name in enumerate(names)}
         for where, name in self._mentioned():
             if name not in place:
-                raise ValueError(unknown_node(name, names, f"{where} of the constraints"))
+                raise ValueError(unknown_node(name, names, f"the {where}"))
         allowed = ~np.eye(len(names), dtype=bool)
         why = np.full((len(names), len(names)), "", dtype=object)
 
@@ -114,7 +114,12 @@ class EdgeConstraints:
         return EdgeRules(allowed & ~reachability(required).T, required)
 
     def _mentioned(self) -> list[tuple[str, str]]:
-        edges = [(kind, name) for kind in ("required", "forbidden") for edge in getattr(self, kind) for name in edge]
+        edges = [
+            (f"{kind} edges", name)
+            for kind in ("required", "forbidden")
+            for edge in getattr(self, kind)
+            for name in edge
+        ]
         ends = [(kind, name) for kind in ("sinks", "sources") for name in getattr(self, kind)]
         return [*edges, *ends, *(("tiers", name) for tier in self.tiers or () for name in tier)]
 
