@@ -85,15 +85,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-            Numbers, text, categories, booleans and dates, with gaps. One column is one node, whatever it holds; see
-            ``schema_`` for what was made of it.
-        y : array-like of shape (rows,) or (rows, targets)
-            Target, or several; without gaps.
-        sample_weight : array-like of shape (rows,), optional
-            Weights of rows. A whole number means as many copies of the row; other weights multiply the row's loss.
-        X_val, y_val : array-like, optional
-            Rows to stop by. By default a random ``validation_fraction`` of the rows is held out.
+        X, y, sample_weight, X_val, y_val : array-like
+            As in :meth:`castlereg.CastleRegressor.fit`.
 
         Returns
         -------

@@ -56,12 +56,8 @@ class CrossValidation(NetworkEstimator):
 
         Parameters
         ----------
-        X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-        y : array-like of shape (rows,) or (rows, targets)
-        sample_weight : array-like of shape (rows,), optional
-            As in :meth:`castlereg.CastleRegressor.fit`; copies of a row are in the same fold.
-        groups : array-like of shape (rows,), optional
-            For splitters that keep groups together.
+        X, y, sample_weight, groups : array-like
+            As in :meth:`castlereg.CastleRegressorCV.fit`.
 
         Returns
         -------

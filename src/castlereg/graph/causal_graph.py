@@ -176,7 +176,7 @@ class CausalGraph:
     def above(self, threshold: float) -> CausalGraph:
         """Return the graph of learned weights of at least a threshold; 0 for all of them.
 
-        Edits are lost: the graph is cut from the learned weights anew.
+        Edits, and required edges below the threshold, are lost: the graph is cut from the learned weights anew.
         """
         check_number("threshold", threshold, least=0)
         kept, dropped = _cut(self.learned_array, threshold, None)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from castlereg.graph.causal_graph import CausalGraph
+from castlereg.graph.cycles import find_cycle
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -149,7 +150,7 @@ def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     values, known = _square("weights", weights), _square("truth", truth)
     _same_shape("weights", values, known)
     true = _edges("truth", known)
-    _without_cycles("truth", true)
+    _check_acyclic("truth", true)
     if not true.any():
         return {"auroc": np.nan, "average_precision": np.nan}
     off_diagonal = ~np.eye(len(true), dtype=bool)
@@ -198,8 +199,8 @@ def structural_intervention_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     import networkx as nx
 
     found, true = _learned_and_true(graph, truth)
-    _without_cycles("graph", found)
-    known = _without_cycles("truth", true)
+    _check_acyclic("graph", found)
+    known = nx.from_numpy_array(true, create_using=nx.DiGraph)
     descendants = {node: nx.descendants(known, node) for node in known}
     parents = [set(np.flatnonzero(column).tolist()) for column in found.T]
     return sum(
@@ -303,7 +304,7 @@ def _learned_and_true(graph: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.bo
     learned, known = _square("graph", graph), _square("truth", truth)
     _same_shape("graph", learned, known)
     found, true = _edges("graph", learned), _edges("truth", known)
-    _without_cycles("truth", true)
+    _check_acyclic("truth", true)
     return found, true
 
 
@@ -328,16 +329,10 @@ def _edges(what: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return values != 0
 
 
-def _without_cycles(what: str, edges: NDArray[np.bool_]) -> nx.DiGraph:
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(len(edges)))
-    graph.add_edges_from(np.argwhere(edges).tolist())
-    if not nx.is_directed_acyclic_graph(graph):
-        cycle = [cause for cause, _ in nx.find_cycle(graph)]
-        raise ValueError(f"{what} has a cycle: {' -> '.join(map(str, [*cycle, cycle[0]]))}")
-    return graph
+def _check_acyclic(what: str, edges: NDArray[np.bool_]) -> None:
+    cycle = find_cycle(edges)
+    if cycle is not None:
+        raise ValueError(f"{what} has a cycle: {' -> '.join(map(str, cycle))}")
 
 
 def _in_order(what: str, frame: pd.DataFrame, names: list[str]) -> NDArray[np.float64]:
