@@ -18,6 +18,7 @@ from benchmarks import (
     real_tables,
     regularizers,
     startup,
+    theorem,
     throughput,
 )
 
@@ -36,7 +37,15 @@ def main(names: list[str]) -> None:
         "prediction": prediction,
         "growth": growth,
     }
-    accuracy = ("known_graphs", "known_edges", "graph_recovery", "regularizers", "real_tables", "cross_validation")
+    accuracy = (
+        "known_graphs",
+        "known_edges",
+        "graph_recovery",
+        "regularizers",
+        "real_tables",
+        "cross_validation",
+        "theorem",
+    )
     unknown = set(names) - {*known, *accuracy}
     if unknown:
         sys.exit(f"no benchmark named {', '.join(sorted(unknown))}; there are {', '.join([*known, *accuracy])}")
@@ -58,6 +67,8 @@ def main(names: list[str]) -> None:
         real_tables.main([])
     if not names or "cross_validation" in names:
         cross_validation.main([])
+    if not names or "theorem" in names:
+        theorem.main([])
 
 
 if __name__ == "__main__":

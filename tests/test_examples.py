@@ -29,7 +29,7 @@ def test_demo_writes_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert (tmp_path / name).stat().st_size > 10_000
 
 
-PAGES = ["README.md", "docs/regularizers.md", "docs/tables.md", "docs/choosing.md", "docs/graph.md"]
+PAGES = ["README.md", "docs/regularizers.md", "docs/tables.md", "docs/choosing.md", "docs/graph.md", "docs/bound.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

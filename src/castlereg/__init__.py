@@ -1,5 +1,6 @@
 """Neural networks on tables, regularized by learning the causal graph of the columns (CASTLE)."""
 
+from castlereg.bound import generalization_bound
 from castlereg.comparison import Comparison, compare
 from castlereg.estimators import (
     CastleClassifier,
@@ -32,4 +33,5 @@ __all__ = [
     "NetworkRegressor",
     "NetworkRegressorCV",
     "compare",
+    "generalization_bound",
 ]

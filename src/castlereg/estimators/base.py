@@ -6,6 +6,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
+import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,8 @@ from castlereg.graph.acyclic_cut import acyclic_cut
 from castlereg.graph.column_traits import ColumnTraits
 from castlereg.graph.strong_edges import weakest_strong_weight
 from castlereg.layout import EdgeRules
+from castlereg.network import Parameters
+from castlereg.objective import Batch
 from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
@@ -29,6 +32,7 @@ from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.schema import named_columns, schema_frame
 from castlereg.tables.targets import ClassTarget, Target, read_target
 from castlereg.training import Member, Schedule, TrainedStack, train
+from castlereg.training.standardization import as_batch
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
 _NARROWEST = 8
@@ -310,6 +314,34 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         outputs = self.network_.target_outputs(self._cells(X))
         return [target.decode(outputs[:, :, k]).mean(axis=0) for k, target in enumerate(self._coding.targets)]
+
+    def standardized(self, X: ArrayLike, y: ArrayLike, member: int = 0) -> tuple[Parameters, Batch]:
+        """Return a network's weights, and rows as it sees them: what the formulas of this package take.
+
+        Parameters
+        ----------
+        X, y : array-like
+            As in ``fit``.
+        member : int
+            Which network, of several.
+
+        Returns
+        -------
+        parameters : Parameters
+            Of all sub-networks, or of the targets' alone.
+        batch : Batch
+            In float64, in the given order of rows.
+        """
+        check_is_fitted(self)
+        check_integer("member", member, least=0)
+        if member >= self.network_.n_members:
+            raise ValueError(f"member={member}: there are {self.network_.n_members} networks, counted from 0")
+        rows = self._read_held_out(X, y, self.n_outputs_)
+        encoded = self._coding.table(rows).inputs.astype(np.float64)
+        one: Parameters = jax.tree.map(lambda a: np.asarray(a[member]), self.network_.parameters)
+        weight = np.full(len(rows), 1 / len(rows))
+        by = self.network_.standardization.of_member(member)
+        return one, as_batch(encoded, weight, by, self.network_.layout)
 
     def _cells(self, X: ArrayLike) -> NDArray[np.float64]:
         """Read rows to predict."""

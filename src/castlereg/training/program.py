@@ -19,10 +19,10 @@ from jax.sharding import Mesh
 
 from castlereg.layout import Layout
 from castlereg.network import Packed, mask_inputs, pack, unpack
-from castlereg.objective import Batch, cell_losses, regularized_loss, supervised_loss, target_outputs
+from castlereg.objective import cell_losses, regularized_loss, supervised_loss, target_outputs
 from castlereg.regularizers import Regularizer
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
-from castlereg.training.standardization import Standardization, standardize
+from castlereg.training.standardization import Standardization, as_batch
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
 MAX_RESTARTS = 5
@@ -148,7 +148,7 @@ def _train_member(
 ) -> tuple[MemberState, Array]:
     """Run epochs of one member until they are done or it stops."""
     log = jnp.full((inputs.batches.shape[0], len(log_columns(inputs.regularizers))), jnp.nan, jnp.float32)
-    validation = _batch(*_gather(inputs.validation_rows, inputs, shared), inputs, layout)
+    validation = as_batch(*_gather(inputs.validation_rows, inputs, shared), inputs.standardization, layout)
     validation = validation._replace(weight=validation.weight / jnp.sum(validation.weight))
     targets = jnp.asarray(layout.targets)
 
@@ -202,7 +202,7 @@ def _run_steps(
 
     def step(i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
         (weights, moments, states), totals = carry
-        batch = _batch(encoded[i], row_weights[i], inputs, layout)
+        batch = as_batch(encoded[i], row_weights[i], inputs.standardization, layout)
         drawn = jax.tree.map(lambda a: a[epoch, i], inputs.drawn)
         sampled = None if inputs.sampled is None else inputs.sampled[epoch, i]
 
@@ -241,20 +241,6 @@ def _gather(rows: Array, inputs: MemberInputs, shared: Shared) -> tuple[Array, A
     weight = shared.weight[rows]
     present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
     return shared.inputs[rows], weight / (present * inputs.mean_weight)
-
-
-def _batch(encoded: Array, weight: Array, inputs: MemberInputs, layout: Layout) -> Batch:
-    """Standardize rows by the member's own training rows, and lay out what its sub-networks should say."""
-    x = standardize(encoded, inputs.standardization, layout)
-    numeric = layout.is_kind("numeric")[layout.channel_nodes]
-    truth = x if numeric.all() else jnp.where(numeric, x, encoded)
-    truth = truth[..., None] if layout.n_channels == layout.n_nodes else truth[..., layout.output_channels]
-    if not layout.has_gaps:
-        return Batch(x, truth, weight)
-    # Standardized, the mean is zero: that is what missing cells are filled with.
-    missing = jnp.isnan(truth[..., 0])
-    x, truth = jnp.where(jnp.isnan(x), 0.0, x), jnp.where(missing[..., None], 0.0, truth)
-    return Batch(x, truth, weight, (~missing).astype(x.dtype))
 
 
 def _close_epoch(
