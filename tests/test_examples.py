@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import pytest
 
 from castlereg.comparison import PAPER_METHODS
@@ -29,7 +30,7 @@ def test_demo_writes_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert (tmp_path / name).stat().st_size > 10_000
 
 
-PAGES = ["README.md", "docs/regularizers.md", "docs/tables.md", "docs/choosing.md", "docs/graph.md", "docs/bound.md"]
+PAGES = ["README.md", "docs/regularizers.md", "docs/tables.md", "docs/choosing.md", "docs/graph.md", "docs/bound.md", "docs/datasets.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -42,4 +43,4 @@ def test_code_of_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch, tmp_
     made = {"__name__": "__main__"}  # dataclasses look their module up
     for block in blocks:
         exec(compile(block, page, "exec"), made)
-    mpl.pyplot.close("all")
+    plt.close("all")
