@@ -1,9 +1,13 @@
-"""Directed acyclic graphs to sample from, as 0/1 frames with ``dag.loc[cause, effect]``."""
+"""Directed acyclic graphs to sample from, as frames with ``dag.loc[cause, effect]``: 0 for no edge, else its weight."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.graph.cycles import find_cycle
+from castlereg.options import check_fraction, check_integer, check_number
 
 
 def example_dag() -> pd.DataFrame:
@@ -29,34 +33,246 @@ def example_dag() -> pd.DataFrame:
     return dag
 
 
-def random_dag(n_nodes: int, n_edges: int, random_state: int | np.random.Generator) -> pd.DataFrame:
-    """Draw a graph of ``n_edges`` different edges along a random order of the nodes.
+def random_dag(
+    n_nodes: int,
+    n_edges: int | None = None,
+    random_state: int | np.random.Generator = 0,
+    *,
+    branching: float | None = None,
+) -> pd.DataFrame:
+    """Draw different edges along a random order of the nodes, every edge as likely as any other.
 
     Parameters
     ----------
     n_nodes : int
-    n_edges : int
+    n_edges : int, optional
         At most ``n_nodes * (n_nodes - 1) / 2``.
     random_state : int or Generator
+    branching : float, optional
+        Edges per node, instead of ``n_edges``: ``n_nodes * branching`` edges, or as many as fit.
 
     Returns
     -------
     DataFrame
-        With nodes named ``X0``, ``X1``, ...
+        0/1, with nodes named ``X0``, ``X1``, ...
+
+    Notes
+    -----
+    With neither ``n_edges`` nor ``branching``, the branching factor is a whole number from 1 to ``n_nodes``, each as
+    likely, as in the paper's appendix: "a randomly sampled branching factor up to the number of nodes", edges being
+    added "until either the branching factor was met or no more edges can be added". From ``(n_nodes - 1) / 2`` on
+    nothing more fits, so about half of the paper's graphs are complete: every node is a cause of all later ones.
+
+    The paper enumerates the nodes at random; so do we, and draw from the edges that lead on. Nothing is drawn twice.
 
     Examples
     --------
     >>> int(random_dag(5, 7, random_state=0).to_numpy().sum())
     7
+    >>> int(random_dag(10, branching=2, random_state=0).to_numpy().sum())
+    20
     """
+    check_integer("n_nodes", n_nodes)
     most = n_nodes * (n_nodes - 1) // 2
-    if not 0 <= n_edges <= most:
-        raise ValueError(f"n_edges={n_edges}: {n_nodes} nodes have room for 0 to {most} edges without a cycle")
     rng = np.random.default_rng(random_state)
+    if n_edges is None:
+        if branching is None:
+            branching = int(rng.integers(1, n_nodes, endpoint=True))
+        check_number("branching", branching, least=0)
+        n_edges = min(round(n_nodes * branching), most)
+    elif branching is not None:
+        raise ValueError(f"n_edges={n_edges} and branching={branching} both say how many edges: give one of them")
+    check_integer("n_edges", n_edges, least=0)
+    if n_edges > most:
+        raise ValueError(f"n_edges={n_edges}: {n_nodes} nodes have room for 0 to {most} edges without a cycle")
     order = rng.permutation(n_nodes)
     earlier, later = np.triu_indices(n_nodes, k=1)
     chosen = rng.choice(most, n_edges, replace=False)
     values = np.zeros((n_nodes, n_nodes), np.int64)
     values[order[earlier[chosen]], order[later[chosen]]] = 1
-    names = [f"X{i}" for i in range(n_nodes)]
+    return _named(values)
+
+
+def erdos_renyi_dag(
+    n_nodes: int,
+    probability: float | None = None,
+    random_state: int | np.random.Generator = 0,
+    *,
+    expected_edges: float | None = None,
+) -> pd.DataFrame:
+    """Draw every edge along a random order of the nodes on its own, all with one probability.
+
+    Parameters
+    ----------
+    n_nodes : int
+    probability : float, optional
+        Of an edge between two nodes, from 0 to 1.
+    random_state : int or Generator
+    expected_edges : float, optional
+        Mean number of edges, instead of the probability; ``2 * n_nodes`` is the "ER2" of the literature.
+
+    Returns
+    -------
+    DataFrame
+        0/1, with nodes named ``X0``, ``X1``, ...
+
+    Examples
+    --------
+    >>> erdos_renyi_dag(20, expected_edges=40, random_state=0).shape
+    (20, 20)
+    """
+    check_integer("n_nodes", n_nodes)
+    most = n_nodes * (n_nodes - 1) // 2
+    if (probability is None) == (expected_edges is None):
+        raise ValueError(
+            f"probability={probability} and expected_edges={expected_edges}: give one of them, and only one"
+        )
+    if expected_edges is not None:
+        check_number("expected_edges", expected_edges, least=0)
+        if expected_edges > most:
+            raise ValueError(f"expected_edges={expected_edges}: {n_nodes} nodes have room for 0 to {most} edges")
+        probability = expected_edges / max(most, 1)
+    if probability not in (0, 1):
+        check_fraction("probability", probability)
+    rng = np.random.default_rng(random_state)
+    order = rng.permutation(n_nodes)
+    earlier, later = np.triu_indices(n_nodes, k=1)
+    present = rng.random(most) < float(probability)  # type: ignore[arg-type]
+    values = np.zeros((n_nodes, n_nodes), np.int64)
+    values[order[earlier[present]], order[later[present]]] = 1
+    return _named(values)
+
+
+def scale_free_dag(n_nodes: int, edges_per_node: int = 2, random_state: int | np.random.Generator = 0) -> pd.DataFrame:
+    """Draw a graph with a few hubs (Barabási and Albert): most nodes have few effects, some have very many.
+
+    Parameters
+    ----------
+    n_nodes : int
+        More than ``edges_per_node``.
+    edges_per_node : int
+        Causes of each node that joins, drawn in proportion to the edges which they already have.
+    random_state : int or Generator
+
+    Returns
+    -------
+    DataFrame
+        0/1, with nodes named ``X0``, ``X1``, ... Edges lead from nodes that were there to nodes that joined; names are
+        shuffled afterwards.
+
+    Examples
+    --------
+    >>> dag = scale_free_dag(100, 2, random_state=0)
+    >>> int(dag.to_numpy().sum()), bool(dag.sum(axis=1).max() > 10)
+    (196, True)
+    """
+    import networkx as nx
+
+    check_integer("n_nodes", n_nodes)
+    check_integer("edges_per_node", edges_per_node)
+    if edges_per_node >= n_nodes:
+        raise ValueError(f"edges_per_node={edges_per_node} must be less than n_nodes={n_nodes}")
+    rng = np.random.default_rng(random_state)
+    edges = np.array(nx.barabasi_albert_graph(n_nodes, edges_per_node, seed=rng).edges)
+    place = rng.permutation(n_nodes)
+    values = np.zeros((n_nodes, n_nodes), np.int64)
+    values[place[edges.min(axis=1)], place[edges.max(axis=1)]] = 1  # nodes are numbered as they join
+    return _named(values)
+
+
+def weighted_dag(
+    dag: pd.DataFrame, low: float = 0.5, high: float = 2.0, random_state: int | np.random.Generator = 0
+) -> pd.DataFrame:
+    """Give every edge a weight: its size uniform between two bounds, its sign plus or minus with equal chance.
+
+    Parameters
+    ----------
+    dag : DataFrame
+        Edges where it is not 0.
+    low, high : float
+        Bounds of the size, ``0 < low <= high``.
+    random_state : int or Generator
+
+    Returns
+    -------
+    DataFrame
+
+    Examples
+    --------
+    >>> weights = weighted_dag(example_dag(), random_state=0)
+    >>> sizes = weights.abs().to_numpy()
+    >>> float(sizes.max()) <= 2, float(sizes[sizes > 0].min()) >= 0.5
+    (True, True)
+    """
+    check_number("low", low, above=0)
+    check_number("high", high, least=low)
+    edges = edge_weights(dag) != 0
+    rng = np.random.default_rng(random_state)
+    signs = rng.choice([-1.0, 1.0], edges.shape)
+    return pd.DataFrame(edges * signs * rng.uniform(low, high, edges.shape), index=dag.index, columns=dag.columns)
+
+
+def edge_weights(dag: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the weights of a graph as an array, refusing a frame that is no directed acyclic graph.
+
+    Parameters
+    ----------
+    dag : DataFrame
+
+    Returns
+    -------
+    array of shape (nodes, nodes)
+
+    Examples
+    --------
+    >>> int(edge_weights(example_dag()).sum())
+    11
+    """
+    if not isinstance(dag, pd.DataFrame):
+        raise TypeError(f"the graph must be a DataFrame with dag.loc[cause, effect], got {type(dag).__name__}")
+    if list(dag.index) != list(dag.columns) or not dag.columns.is_unique:
+        raise ValueError(
+            "the graph needs the same different names as index and as columns, in the same order; "
+            f"the index is {list(dag.index)}, the columns are {list(dag.columns)}"
+        )
+    weights = dag.to_numpy(np.float64)
+    if not np.isfinite(weights).all():
+        raise ValueError("the graph has weights that are not finite; 0 stands for no edge")
+    if len(topological_order(weights != 0)) < len(weights):
+        cycle = find_cycle(weights != 0) or []
+        raise ValueError(f"the edges form a cycle: {' -> '.join(str(dag.columns[k]) for k in cycle)}")
+    return weights
+
+
+def topological_order(edges: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the nodes by the length of the longest path that leads to them, so that neighbours rarely are joined.
+
+    Parameters
+    ----------
+    edges : array of bool, shape (nodes, nodes)
+        ``edges[j, k]`` is the edge j -> k.
+
+    Returns
+    -------
+    array of int, shape (nodes,)
+        Shorter if there are cycles: nodes in cycles and those after them are missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> topological_order(np.array([[0, 0, 0], [1, 0, 1], [1, 0, 0]], bool))
+    array([1, 2, 0])
+    """
+    causes_left = edges.sum(axis=0)
+    ready, generations = np.flatnonzero(causes_left == 0), [np.zeros(0, np.intp)]
+    while len(ready):
+        generations.append(ready)
+        causes_left[ready] = -1  # done
+        causes_left -= edges[ready].sum(axis=0)
+        ready = np.flatnonzero(causes_left == 0)
+    return np.concatenate(generations)
+
+
+def _named(values: NDArray[np.int64]) -> pd.DataFrame:
+    names = [f"X{i}" for i in range(len(values))]
     return pd.DataFrame(values, index=names, columns=names)

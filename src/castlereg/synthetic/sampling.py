@@ -1,22 +1,16 @@
-"""Rows drawn from a graph: every node a sum of functions of its parents plus noise (the paper's Algorithm 1)."""
+"""Rows drawn from a graph in one call: the paper's Algorithm 1."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from graphlib import TopologicalSorter
-from typing import Final
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.special import expit
 
-FUNCTIONS: Final[dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]]] = {
-    "linear": lambda x: x,
-    "sigmoid": lambda x: np.asarray(expit(x)),
-    # What the released code computes for its sigmoid: an operator's precedence makes it 1 + exp(-x).
-    "released_sigmoid": lambda x: 1 + np.exp(-x),
-}
+from castlereg.synthetic.equations import FUNCTIONS, SMOOTH
+from castlereg.synthetic.model import StructuralModel
+
+__all__ = ["FUNCTIONS", "sample"]
 
 
 def sample(
@@ -24,7 +18,9 @@ def sample(
     n_rows: int,
     *,
     function: str = "sigmoid",
-    noise: float = 1.0,
+    noise: float | Mapping[str, float] | pd.Series = 1.0,
+    distribution: str | Mapping[str, str] = "gaussian",
+    categorical: Mapping[str, int] | None = None,
     random_state: int | np.random.Generator,
 ) -> pd.DataFrame:
     """Draw rows from a graph.
@@ -34,11 +30,17 @@ def sample(
     dag : DataFrame
         ``dag.loc[cause, effect]`` is the weight of the edge, 0 for none.
     n_rows : int
-    function : {"sigmoid", "linear", "released_sigmoid"}
+    function : {"sigmoid", "linear", "released_sigmoid", "sine", "smooth"}
         Applied to each parent before the sum.
-    noise : float
-        Standard deviation of the Gaussian noise of every node.
+    noise : float, or mapping or Series of node to float
+        Standard deviation of the noise.
+    distribution : {"gaussian", "uniform", "laplace", "gumbel"} or mapping of node to these
+        Of the noise.
+    categorical : mapping of node to int, optional
+        Number of levels of categorical nodes.
     random_state : int or Generator
+        Draws the noise, and the smooth functions and effects of levels as well: two calls with different numbers have
+        different ones. :class:`StructuralModel` keeps them for training and test rows.
 
     Returns
     -------
@@ -51,13 +53,14 @@ def sample(
     >>> sample(example_dag(), 3, random_state=0).shape
     (3, 10)
     """
-    if function not in FUNCTIONS:
-        raise ValueError(f"function={function!r} is not one of {', '.join(map(repr, FUNCTIONS))}")
     rng = np.random.default_rng(random_state)
-    apply = FUNCTIONS[function]
-    values = dict(zip(dag.columns, noise * rng.standard_normal((len(dag), n_rows)), strict=True))
-    parents = {node: list(dag.index[dag[node] != 0]) for node in dag.columns}
-    for node in TopologicalSorter(parents).static_order():
-        for parent in parents[node]:
-            values[node] += dag.loc[parent, node] * apply(values[parent])
-    return pd.DataFrame(values)
+    effects = rng if function == SMOOTH or categorical else 0  # else nothing is drawn but noise
+    model = StructuralModel(
+        dag,
+        function=function,
+        noise=distribution,
+        noise_std=noise,
+        categorical=categorical or {},
+        random_state=effects,
+    )
+    return model.sample(n_rows, rng)

@@ -1,0 +1,114 @@
+"""What a parent gives to its children: functions of its value, and the effects of levels and of random functions.
+
+Every node is described by *features* of its value, shape (features, rows), and every child adds up a weighted sum of
+the features of its parents. A function such as the sigmoid is one feature; a categorical node has one feature per
+level; a smooth random function is a sum of many cosines. A node has one *signal*, its value; a categorical node has one
+per level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+Array = NDArray[np.float64]
+
+FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
+    "linear": lambda x: x,
+    "sigmoid": lambda x: np.asarray(expit(x)),
+    # What the released code computes for its sigmoid: an operator's precedence makes it 1 + exp(-x).
+    "released_sigmoid": lambda x: 1 + np.exp(-x),
+    "sine": lambda x: np.sin(x),
+}
+SMOOTH: Final = "smooth"
+# Cosines of a smooth function. Its covariance is that of the Gaussian process up to about 1 / sqrt(32) of the variance.
+N_COSINES: Final = 32
+
+
+class Features(NamedTuple):
+    """Features of one node: how many, and ``apply(values)`` from shape (rows,) to (size, rows).
+
+    Values of a categorical node are the positions of its levels.
+    """
+
+    size: int
+    apply: Callable[[Array], Array]
+
+
+def node_features(function: str, n_levels: int, rng: np.random.Generator) -> Features:
+    """Return the features of a node.
+
+    Parameters
+    ----------
+    function : str
+        One of ``FUNCTIONS``, or ``"smooth"``.
+    n_levels : int
+        0 for a numeric node.
+    rng : Generator
+        Draws the cosines of smooth functions: random Fourier features of the Gaussian process with covariance
+        ``exp(-(x - x')^2 / 2)``.
+
+    Returns
+    -------
+    Features
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> node_features("linear", 3, np.random.default_rng(0)).apply(np.array([2.0, 0.0]))
+    array([[0., 1.],
+           [0., 0.],
+           [1., 0.]])
+    """
+    if n_levels:
+        levels = np.arange(n_levels)[:, None]
+        return Features(n_levels, lambda x: (x == levels).astype(np.float64))
+    if function == SMOOTH:
+        frequency = rng.standard_normal((N_COSINES, 1))
+        phase = rng.uniform(0, 2 * np.pi, (N_COSINES, 1))
+        return Features(N_COSINES, lambda x: np.cos(frequency * x + phase))
+    apply = FUNCTIONS[function]
+    return Features(1, lambda x: apply(x)[None])
+
+
+def effects(
+    function: str, n_levels: int, children_levels: Sequence[int], size: int, rng: np.random.Generator
+) -> list[Array]:
+    """Return the effect of one node's features on the signals of each possible child, for an edge of weight 1.
+
+    Parameters
+    ----------
+    function : str
+    n_levels : int
+        Of the node, 0 if numeric.
+    children_levels : sequence of int
+        Of each child, 0 if numeric.
+    size : int
+        Features of the node.
+    rng : Generator
+        The first children get the same effects however many follow.
+
+    Returns
+    -------
+    list of arrays of shape (signals of the child, features)
+        1 for a plain function into a numeric child. Effects of levels, or on levels, are normal draws of mean zero and
+        mean square one over the levels, so that no edge is without effect. Smooth functions have unit variance.
+    """
+    found = []
+    for child_levels in children_levels:
+        drawn = rng.standard_normal((max(child_levels, 1), size))
+        if not n_levels and function == SMOOTH:
+            found.append(drawn * np.sqrt(2 / size))
+        elif n_levels or child_levels:
+            if n_levels:
+                drawn -= drawn.mean(axis=1, keepdims=True)
+            if child_levels:
+                drawn -= drawn.mean(axis=0)
+            found.append(drawn / np.sqrt(np.mean(drawn**2)))
+        else:
+            found.append(np.ones((1, 1)))
+    return found

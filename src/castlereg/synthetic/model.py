@@ -1,0 +1,393 @@
+"""A structural model: a graph, what parents give to their children, and the noise of every node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.graph.causal_graph import CausalGraph
+from castlereg.options import check_choice, check_integer, check_number
+from castlereg.synthetic import floors
+from castlereg.synthetic.equations import FUNCTIONS, SMOOTH, effects, node_features
+from castlereg.synthetic.floors import BestClassification, BestError
+from castlereg.synthetic.graphs import edge_weights
+from castlereg.synthetic.noise import NOISES, Noise
+from castlereg.synthetic.propagation import Equations, equations, propagate
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StructuralModel:
+    """A graph with structural equations, to draw rows from: every node a sum over its parents plus noise (Algorithm 1).
+
+    A numeric node is ``sum over parents of weight * function(parent) + noise``. A categorical node has such a sum for
+    each level and takes the level with the highest after adding Gumbel noise: its level is drawn from their softmax.
+
+    Parameters
+    ----------
+    dag : DataFrame
+        ``dag.loc[cause, effect]`` is the weight of the edge, 0 for none.
+    function : {"sigmoid", "linear", "released_sigmoid", "sine", "smooth"}
+        Applied to each parent before the sum. ``released_sigmoid`` is the released code's ``1 + exp(-x)``. ``smooth``
+        gives every edge a function of its own, drawn from a Gaussian process with unit variance and length scale 1.
+    noise : {"gaussian", "uniform", "laplace", "gumbel"} or mapping of node to these
+        Mean zero always. Nodes that a mapping leaves out have Gaussian noise.
+    noise_std : float, or mapping or Series of node to float
+        Standard deviation of the noise. Nodes that a mapping leaves out have 1. Not used for categorical nodes.
+    categorical : mapping of node to int
+        Number of levels of categorical nodes; they are called ``L0``, ``L1``, ... A categorical parent gives its
+        children a random effect for each level in place of the function.
+    random_state : int or Generator
+        Draws smooth functions and effects of levels, once: all rows of a model share them.
+    fixed : mapping of node to value
+        Nodes that are held at a value whatever their parents; see :meth:`do`.
+
+    Examples
+    --------
+    >>> from castlereg.synthetic import StructuralModel, example_dag
+    >>> model = StructuralModel(example_dag(), function="linear", noise_std=0.5)
+    >>> model.sample(3, random_state=0).shape
+    (3, 10)
+    >>> round(model.best_error("Y", n_rows=1000).raw, 4)
+    0.0833
+    """
+
+    dag: pd.DataFrame
+    _: KW_ONLY
+    function: str = "sigmoid"
+    noise: str | Mapping[str, str] = "gaussian"
+    noise_std: float | Mapping[str, float] | pd.Series = 1.0
+    categorical: Mapping[str, int] = field(default_factory=dict)
+    random_state: int | np.random.Generator = 0
+    fixed: Mapping[str, float | str] = field(default_factory=dict)
+
+    edge_weights: Array = field(init=False)
+    noise_kinds: tuple[Noise, ...] = field(init=False)
+    noise_stds: tuple[float, ...] = field(init=False)
+    seed: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        def store(name: str, value: object) -> None:
+            object.__setattr__(self, name, value)
+
+        check_choice("function", self.function, [*FUNCTIONS, SMOOTH])
+        weights, names = edge_weights(self.dag), list(self.dag.columns)
+        if not names:
+            raise ValueError("the graph has no nodes")
+        for option in ("noise", "noise_std", "categorical", "fixed"):
+            if isinstance(given := getattr(self, option), Mapping | pd.Series):
+                store(option, dict(given))
+                unknown = [name for name in dict(given) if name not in names]
+                if unknown:
+                    known = ", ".join(map(str, names))
+                    raise ValueError(f"{option} has {unknown[0]!r}, which is not a node; the nodes are {known}")
+        for name, n_levels in self.categorical.items():
+            check_integer(f"categorical[{name!r}]", n_levels, least=2)
+        for name, value in self.fixed.items():
+            if name in self.categorical:
+                check_choice(f"the value of {name!r}", value, self._levels(name))
+            else:
+                check_number(f"the value of {name!r}", value)
+        kinds = _by_node("noise", self.noise, "gaussian", names, partial(check_choice, choices=NOISES))
+        stds = _by_node("noise_std", self.noise_std, 1.0, names, partial(check_number, least=0))
+        held = np.isin(np.arange(len(names)), [names.index(name) for name in self.fixed])
+        weights = np.where(held, 0.0, weights)
+        weights.setflags(write=False)
+        if isinstance(self.random_state, np.random.Generator):  # a copy of the model repeats its functions
+            seed = int(self.random_state.integers(2**63))
+            store("random_state", seed)
+        else:
+            check_integer("random_state", self.random_state, least=0)
+            seed = int(self.random_state)
+        store("dag", pd.DataFrame(np.where(held, 0, self.dag), index=self.dag.index, columns=self.dag.columns))
+        store("edge_weights", weights)
+        store("noise_kinds", tuple(NOISES[kind] for kind in kinds))
+        store("noise_stds", tuple(float(std) for std in stds))
+        store("seed", seed)
+
+    def __repr__(self) -> str:
+        edges = np.count_nonzero(self.edge_weights)
+        held = f", {', '.join(f'{name}={value!r}' for name, value in self.fixed.items())} held" if self.fixed else ""
+        return f"<StructuralModel: {len(self.names)} nodes, {edges} edges, {self.function}{held}>"
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the nodes."""
+        return list(self.dag.columns)
+
+    def graph(self, target: str) -> CausalGraph:
+        """Return the true graph; the weight of an edge is the size of its weight here.
+
+        Parameters
+        ----------
+        target : str
+
+        Returns
+        -------
+        CausalGraph
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import example_dag
+        >>> StructuralModel(example_dag()).graph("Y").parents("Y")
+        ['X2', 'X3']
+        """
+        self.place(target)
+        sizes = np.abs(self.edge_weights)
+        edges = sizes > 0
+        joined = edges | edges.T
+        direction = np.where(joined, edges.astype(np.float64), np.nan)
+        names = tuple(map(str, self.names))
+        return CausalGraph(names, (str(target),), sizes, sizes, joined.astype(np.float64), direction)
+
+    # --- rows --------------------------------------------------------------------------------------
+
+    def sample(self, n_rows: int, random_state: int | np.random.Generator) -> pd.DataFrame:
+        """Draw rows.
+
+        Parameters
+        ----------
+        n_rows : int
+        random_state : int or Generator
+            The same number gives the same bits. Models that differ in ``do`` or in further noise columns alone draw the
+            same noise for the nodes that they share.
+
+        Returns
+        -------
+        DataFrame
+            One column per node, in the order of the graph; categorical nodes are categoricals of strings.
+
+        Raises
+        ------
+        OverflowError
+            If sums grow beyond floating-point numbers.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import example_dag
+        >>> model = StructuralModel(example_dag(), categorical={"X1": 3})
+        >>> model.sample(5, random_state=0)["X1"].cat.categories.tolist()
+        ['L0', 'L1', 'L2']
+        """
+        signals = self.signals(n_rows, random_state)
+        if not self.categorical:
+            return pd.DataFrame(signals.T, columns=self.dag.columns, copy=False)
+        columns = []
+        for node, name in enumerate(self.names):
+            values = self.equations.values(node, signals)
+            if name in self.categorical:
+                columns.append(pd.Series(pd.Categorical.from_codes(values.astype(np.int64), self._levels(name))))
+            else:
+                columns.append(pd.Series(values))
+        return pd.concat(columns, axis=1, keys=self.names)
+
+    def do(self, values: Mapping[str, float | str] | None = None, /, **named: float | str) -> StructuralModel:
+        """Return the model under an intervention: nodes held at values, whatever their parents.
+
+        Parameters
+        ----------
+        values : mapping of node to value, optional
+            Levels of categorical nodes are given by name.
+        **named
+            The same by name.
+
+        Returns
+        -------
+        StructuralModel
+            Without the edges into these nodes.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import example_dag
+        >>> model = StructuralModel(example_dag(), function="linear")
+        >>> rows = model.do(X2=3.0).sample(1000, random_state=0)
+        >>> bool((rows["X2"] == 3).all()), round(float(rows["Y"].mean()))
+        (True, 3)
+        """
+        return replace(self, fixed={**self.fixed, **(values or {}), **named})
+
+    def with_noise_columns(self, n_columns: int) -> StructuralModel:
+        """Return the model with further columns of standard normal noise, joined to nothing.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        StructuralModel
+            The new nodes stand last and are called ``noise1``, ``noise2``, ..., leaving out names that are taken.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import example_dag
+        >>> StructuralModel(example_dag()).with_noise_columns(2).names[-3:]
+        ['Y', 'noise1', 'noise2']
+        """
+        check_integer("n_columns", n_columns, least=0)
+        free = (name for i in range(1, n_columns + len(self.names) + 1) if (name := f"noise{i}") not in self.names)
+        new = [next(free) for _ in range(n_columns)]
+        names = [*self.names, *new]
+        return replace(
+            self,
+            dag=self.dag.reindex(index=names, columns=names, fill_value=0),
+            noise=self.noise if isinstance(self.noise, Mapping) else dict.fromkeys(self.names, self.noise),
+            noise_std=dict(zip(self.names, self.noise_stds, strict=True)),
+        )
+
+    # --- the best possible error -------------------------------------------------------------------
+
+    def best_error(self, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0) -> BestError:
+        """Return the lowest mean squared error of any predictor of a numeric node that sees all other columns.
+
+        Parameters
+        ----------
+        target : str
+        n_rows : int
+            See :func:`castlereg.synthetic.floors.best_error`.
+        random_state : int or Generator
+
+        Returns
+        -------
+        BestError
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import example_dag
+        >>> round(StructuralModel(example_dag()).best_error("Y").standardized, 2)
+        0.87
+        """
+        return floors.best_error(self, target, n_rows, random_state)
+
+    def parents_only_error(
+        self, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
+    ) -> BestError:
+        """Return the lowest mean squared error of any predictor of a numeric node that sees its parents alone.
+
+        Parameters
+        ----------
+        target : str
+        n_rows : int
+            See :func:`castlereg.synthetic.floors.parents_only_error`.
+        random_state : int or Generator
+
+        Returns
+        -------
+        BestError
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import example_dag
+        >>> model = StructuralModel(example_dag(), function="linear")
+        >>> round(model.parents_only_error("Y").standardized, 2)
+        0.14
+        """
+        return floors.parents_only_error(self, target, n_rows, random_state)
+
+    def best_classification(
+        self, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
+    ) -> BestClassification:
+        """Return the lowest errors of any classifier of a categorical node that sees all other columns.
+
+        Parameters
+        ----------
+        target : str
+        n_rows : int
+            See :func:`castlereg.synthetic.floors.best_classification`.
+        random_state : int or Generator
+
+        Returns
+        -------
+        BestClassification
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import example_dag
+        >>> model = StructuralModel(example_dag(), categorical={"Y": 2})
+        >>> best = model.best_classification("Y")
+        >>> best.log_loss < 0.69, best.error_rate < 0.5
+        (True, True)
+        """
+        return floors.best_classification(self, target, n_rows, random_state)
+
+    # --- what it is made of ------------------------------------------------------------------------
+
+    @cached_property
+    def equations(self) -> Equations:
+        """The structural equations, laid out for sampling."""
+        n_levels = tuple(int(self.categorical.get(name, 0)) for name in self.names)
+        if self.function != SMOOTH and not self.categorical:
+            plain = node_features(self.function, 0, np.random.default_rng(0))
+            return equations(self.edge_weights, n_levels, (plain,) * len(n_levels))
+        features, given = [], []
+        for node, levels in enumerate(n_levels):
+            # A generator for each node: its functions stay what they are when edges go and nodes are added.
+            rng = np.random.default_rng([self.seed, node])
+            features.append(node_features(self.function, levels, rng))
+            given.append(effects(self.function, levels, n_levels, features[-1].size, rng))
+        return equations(self.edge_weights, n_levels, tuple(features), given)
+
+    def signals(self, n_rows: int, random_state: int | np.random.Generator) -> Array:
+        """Draw the signals of all nodes: values of numeric ones, noisy scores of the levels of categorical ones.
+
+        Parameters
+        ----------
+        n_rows : int
+        random_state : int or Generator
+
+        Returns
+        -------
+        array of shape (signals, rows)
+            ``equations.signal_slices`` tells whose they are.
+        """
+        check_integer("n_rows", n_rows)
+        rng = np.random.default_rng(random_state)
+        slices = self.equations.signal_slices
+        signals = np.empty((slices[-1].stop, n_rows))
+        for node, name in enumerate(self.names):
+            own = signals[slices[node]]
+            if name in self.categorical:
+                own[:] = rng.gumbel(size=own.shape)
+            else:
+                self.noise_kinds[node].draw(rng, own[0])
+                if self.noise_stds[node] != 1:
+                    own *= self.noise_stds[node]
+            if name in self.fixed:  # after drawing, so that the others' noise is what it would be
+                value = self.fixed[name]
+                own[:] = [[level == value] for level in self._levels(name)] if name in self.categorical else value
+        with np.errstate(over="ignore", invalid="ignore"):
+            propagate(self.equations, signals)
+        finite = np.atleast_1d(np.isfinite(signals).all(axis=1))
+        if not finite.all():
+            beyond = [name for name, own in zip(self.names, slices, strict=True) if not finite[own].all()]
+            raise OverflowError(
+                f"{len(beyond)} nodes, {beyond[0]!r} among them, grow beyond floating-point numbers: take smaller "
+                f"weights, fewer edges, or a function that is bounded, such as 'sigmoid' (now {self.function!r})"
+            )
+        return signals
+
+    def place(self, name: str) -> int:
+        """Return the position of a node, refusing a name that is none."""
+        if name not in self.names:
+            raise ValueError(f"{name!r} is not a node; the nodes are {', '.join(map(str, self.names))}")
+        return self.names.index(name)
+
+    def _levels(self, name: str) -> list[str]:
+        return [f"L{i}" for i in range(self.categorical[name])]
+
+
+def _by_node(option: str, given: Any, default: Any, names: list[str], check: Callable[[str, Any], None]) -> list[Any]:
+    """Check an option that is one value for all nodes or a mapping, and return it for every node."""
+    if not isinstance(given, Mapping):
+        check(option, given)
+        return [given] * len(names)
+    for name, value in given.items():
+        check(f"{option}[{name!r}]", value)
+    return [given.get(name, default) for name in names]

@@ -1,0 +1,191 @@
+"""Values of all nodes from their noise: every node adds up what its parents give, in topological order.
+
+Nodes are handled in blocks of a few. One matrix product gives a block what comes from all earlier blocks; what nodes of
+one block give to each other is added node by node. Rows are handled in pieces that stay in the cache.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.synthetic.equations import Features
+from castlereg.synthetic.graphs import topological_order
+
+Array = NDArray[np.float64]
+
+BLOCK: Final = 16  # signals of a block: enough for a product to pay, few enough that blocks hold few edges
+# Products are of (signals, features) with (features, TILE): below the size at which BLAS wakes other threads, which on
+# a busy machine takes longer than the product.
+TILE: Final = 64
+TILES: Final = 63  # of one piece; odd, since rows a power of two apart would share cache lines
+CELLS: Final = 2_000_000  # of one piece at most: 16 MB
+
+
+class Step(NamedTuple):
+    """One node of a block: its signals, where they stand in the block's sums, and edges from within the block."""
+
+    node: int
+    signals: slice
+    sums: slice
+    features: slice | None  # None for a node without children
+    inner: slice
+    inner_weights: Array | None
+
+
+class Block(NamedTuple):
+    """Nodes that are handled together, and the weights of the features of earlier blocks."""
+
+    columns: slice | NDArray[np.intp]
+    weights: Array | None
+    steps: tuple[Step, ...]
+
+
+class Equations(NamedTuple):
+    """All structural equations of a model: ``signals = noise + weights @ features``.
+
+    Attributes
+    ----------
+    n_levels : tuple of int
+        Of each node, 0 if numeric.
+    features : tuple of Features
+        Of each node.
+    signal_slices, feature_slices : tuple of slice
+        Places of each node; signals stand in the order of the nodes, features in topological order.
+    weights : array of shape (signals, features)
+    blocks : tuple of Block
+    """
+
+    n_levels: tuple[int, ...]
+    features: tuple[Features, ...]
+    signal_slices: tuple[slice, ...]
+    feature_slices: tuple[slice, ...]
+    weights: Array
+    blocks: tuple[Block, ...]
+
+    def values(self, node: int, signals: Array) -> Array:
+        """Return a node's values from all signals: the signal itself, or the position of the level with the highest."""
+        own = signals[self.signal_slices[node]]
+        return own.argmax(axis=0).astype(np.float64) if self.n_levels[node] else own[0]
+
+    def given(self, node: int, signals: Array) -> Array:
+        """Return what the parents of a node give to its signals, shape (signals of the node, rows)."""
+        own = self.weights[self.signal_slices[node]]
+        total = np.zeros((len(own), signals.shape[1]))
+        for parent, place in enumerate(self.feature_slices):
+            if own[:, place].any():
+                total += np.asarray(own[:, place] @ self.features[parent].apply(self.values(parent, signals)))
+        return total
+
+
+def equations(
+    edge_weights: Array,
+    n_levels: tuple[int, ...],
+    features: tuple[Features, ...],
+    effects: list[list[Array]] | None = None,
+) -> Equations:
+    """Lay the equations of a graph out in blocks.
+
+    Parameters
+    ----------
+    edge_weights : array of shape (nodes, nodes)
+    n_levels : tuple of int
+        Of each node, 0 if numeric.
+    features : tuple of Features
+        Of each node.
+    effects : list of lists of arrays of shape (signals of child, features of parent), optional
+        ``effects[parent][child]``; by default 1, if every node has one feature and one signal.
+
+    Returns
+    -------
+    Equations
+    """
+    order = topological_order(edge_weights != 0)
+    signals = _slices([max(levels, 1) for levels in n_levels])
+    in_order = _slices([features[node].size for node in order])
+    places = tuple(in_order[k] for k in np.argsort(order))
+    if effects is None:
+        weights = np.ascontiguousarray(edge_weights[order].T)
+    else:
+        weights = np.zeros((signals[-1].stop, in_order[-1].stop))
+        for parent, child in np.argwhere(edge_weights):
+            weights[signals[child], places[parent]] = edge_weights[parent, child] * effects[parent][child]
+
+    blocks: list[Block] = []
+    nodes: list[int] = []
+    size = 0
+    for k, node in enumerate(order):
+        nodes.append(int(node))
+        size += max(n_levels[node], 1)
+        if size >= BLOCK or k == len(order) - 1:
+            blocks.append(_block(nodes, signals, places, weights))
+            nodes, size = [], 0
+    return Equations(n_levels, features, signals, places, weights, tuple(blocks))
+
+
+def _slices(sizes: list[int]) -> tuple[slice, ...]:
+    ends = np.cumsum(sizes).tolist()
+    return tuple(slice(end - size, end) for end, size in zip(ends, sizes, strict=True))
+
+
+def _block(nodes: list[int], signals: tuple[slice, ...], places: tuple[slice, ...], weights: Array) -> Block:
+    start = places[nodes[0]].start
+    sums = _slices([signals[node].stop - signals[node].start for node in nodes])
+    steps = []
+    for node, own in zip(nodes, sums, strict=True):
+        inner = slice(start, places[node].start)
+        inside = weights[signals[node], inner]
+        given = places[node] if weights[:, places[node]].any() else None
+        steps.append(Step(node, signals[node], own, given, inner, inside.copy() if inside.any() else None))
+    outer = np.concatenate([weights[signals[node], :start] for node in nodes])
+    used = np.flatnonzero(outer.any(axis=0))
+    if not len(used):
+        return Block(slice(0), None, tuple(steps))
+    if 2 * len(used) > start:  # then copying what is used costs more than multiplying by zeros
+        return Block(slice(start), outer, tuple(steps))
+    return Block(used, np.ascontiguousarray(outer[:, used]), tuple(steps))
+
+
+def propagate(system: Equations, signals: Array) -> None:
+    """Turn noise into signals, in place.
+
+    Parameters
+    ----------
+    system : Equations
+    signals : array of shape (signals, rows)
+        The noise of every signal; then its value.
+    """
+    n_features, n_rows = system.weights.shape[1], signals.shape[1]
+    tiles = max(1, min(TILES, CELLS // (n_features * TILE)))
+    start = 0
+    while start < n_rows:
+        n_tiles = min(tiles, (n_rows - start) // TILE)
+        width = TILE if n_tiles else n_rows - start
+        stop = start + max(n_tiles, 1) * width
+        _propagate_piece(system, signals[:, start:stop], width)
+        start = stop
+
+
+def _propagate_piece(system: Equations, signals: Array, width: int) -> None:
+    """Handle rows that are a multiple of ``width``."""
+    features = np.zeros((system.weights.shape[1], signals.shape[1]))
+    for block in system.blocks:
+        sums = None if block.weights is None else _product(block.weights, features[block.columns], width)
+        for step in block.steps:
+            own = signals[step.signals]
+            if sums is not None:
+                own += sums[step.sums]
+            if step.inner_weights is not None:
+                own += _product(step.inner_weights, features[step.inner], width)
+            if step.features is not None:
+                features[step.features] = system.features[step.node].apply(system.values(step.node, signals))
+
+
+def _product(weights: Array, features: Array, width: int) -> Array:
+    """Multiply tile by tile, ``weights @ features``."""
+    tiled = (-1, features.shape[1] // width, width)
+    result = np.empty((len(weights), features.shape[1]))
+    np.matmul(weights, features.reshape(tiled).swapaxes(0, 1), out=result.reshape(tiled).swapaxes(0, 1))
+    return result
