@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint benchmark setup clean
+.PHONY: demo test lint benchmark experiments setup clean
 
 setup: $(VENV)/.installed
 
@@ -22,10 +22,13 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	SCIPY_ARRAY_API=1 XLA_FLAGS=--xla_backend_optimization_level=0 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 benchmark: setup
 	$(BIN)/python -m benchmarks
+
+experiments: setup
+	$(BIN)/castlereg experiment --all --scale standard --output experiments --jobs 2 --page docs/results.md
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -18,6 +18,7 @@ from benchmarks import (
     real_tables,
     regularizers,
     startup,
+    synthetic_speed,
     theorem,
     throughput,
 )
@@ -36,6 +37,7 @@ def main(names: list[str]) -> None:
         "throughput": throughput,
         "prediction": prediction,
         "growth": growth,
+        "synthetic_speed": synthetic_speed,
     }
     accuracy = (
         "known_graphs",

@@ -30,7 +30,13 @@ def test_demo_writes_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert (tmp_path / name).stat().st_size > 10_000
 
 
-PAGES = ["README.md", "docs/regularizers.md", "docs/tables.md", "docs/choosing.md", "docs/graph.md", "docs/bound.md", "docs/datasets.md"]
+PAGES = [
+    "README.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("regularizers", "tables", "choosing", "graph", "bound", "datasets", "synthetic", "experiments")
+    ),
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

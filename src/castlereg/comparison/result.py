@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from castlereg.comparison.significance import Significance, significance
+from castlereg.markdown import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,8 +24,8 @@ class Comparison:
         One row per method, split and fold: the score on held-out rows of the network that the fold trained, and its
         validation loss.
     by_split : DataFrame
-        One row per method and split: the score of the mean of the fold networks, and the strengths
-        chosen by mean validation loss.
+        One row per method and split: the score of the mean of the fold networks, the strengths
+        chosen by mean validation loss, and the unit of MSE, the variance of the target.
     seconds : Series
         Wall time of each method, compilation included.
     metric : {"MSE", "AUROC"}
@@ -93,10 +94,7 @@ class Comparison:
 
     def to_markdown(self) -> str:
         """Return the table of :meth:`to_frame` in Markdown."""
-        frame = self._rounded()
-        rows = [["method", *frame.columns], ["---"] * (1 + len(frame.columns))]
-        rows += [[str(name), *map(str, row)] for name, row in zip(frame.index, frame.to_numpy(), strict=True)]
-        return "\n".join("| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows)
+        return markdown_table(self._rounded().reset_index())
 
     def plot(self) -> Figure:
         """Draw every fold network's score and the mean ranks.

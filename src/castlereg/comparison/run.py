@@ -50,7 +50,7 @@ def compare(
     methods: Any = "paper",
     cv: Any = 10,
     n_splits: int = 1,
-    test_size: float = 0.2,
+    test_size: float | int = 0.2,
     task: Task = "auto",
     input_init: str | Mapping[str, str] = "small",
     random_state: int | np.random.RandomState | np.random.Generator | None = None,
@@ -78,8 +78,8 @@ def compare(
     n_splits : int
         Random choices of the held-out rows, each with folds of its own. One split moves the error more
         than most methods do: five tell more than one.
-    test_size : float
-        Share of rows held out.
+    test_size : float or int
+        Share of rows held out, or how many.
     task : {"auto", "regression", "classification"}
         By default classes are a target that is not numeric or has two values.
     input_init : {"small", "glorot"} or mapping of method to these
@@ -111,7 +111,10 @@ def compare(
     starts = _checked_starts(input_init, chosen)
     check_choice("task", task, ["auto", "regression", "classification"])
     check_integer("n_splits", n_splits)
-    check_fraction("test_size", test_size)
+    if isinstance(test_size, int | np.integer) and not isinstance(test_size, bool):
+        check_integer("test_size", test_size)
+    else:
+        check_fraction("test_size", test_size)
     problem = _Problem.prepare(X, y, _resolved(task, y), random_state, network)
     for name, candidates in chosen.items():
         for candidate in candidates:
@@ -139,6 +142,14 @@ def compare(
         f"{'classification' if problem.is_classification else 'regression'} of {problem.name!r}: "
         f"{folds} folds, {held_out} rows held out, {n_splits} random split{'s' if n_splits > 1 else ''}.",
     )
+
+
+def held_out_splits(
+    X: ArrayLike, y: ArrayLike, *, task: Task, cv: Any, n_splits: int, test_size: float | int, random_state: int
+) -> list[Split]:
+    """Return the rows that :func:`compare` would hold out and its folds, for methods of other packages."""
+    problem = _Problem.prepare(X, y, _resolved(task, y), random_state, {})
+    return list(problem.splits(cv, n_splits, test_size))
 
 
 @dataclass(frozen=True)
@@ -187,7 +198,7 @@ class _Problem:
     def sizes(self) -> tuple[int, ...]:
         return self.model._sizes(self.cells.shape[1])
 
-    def splits(self, cv: Any, n_splits: int, test_size: float) -> Iterator[Split]:
+    def splits(self, cv: Any, n_splits: int, test_size: float | int) -> Iterator[Split]:
         """Hold rows out and cut the others into folds, classes in proportion."""
         if self.is_classification:
             self._check_classes(cv)
@@ -244,7 +255,8 @@ class _Problem:
         )
         chosen = _what_differs(grid.candidates, grid.best)
         averaged = self._score(predicted.mean(axis=0), split)
-        return scores, {"method": method, "split": number, "score": averaged, "chosen": chosen}
+        unit = 1.0 if self.is_classification else float(np.var(self.target[split.rest]))
+        return scores, {"method": method, "split": number, "score": averaged, "chosen": chosen, "unit": unit}
 
     def _score(self, predicted: NDArray[np.float64], split: Split) -> float:
         truth = self.target[split.test_rows]

@@ -1,0 +1,102 @@
+"""What an experiment is: units of work that can be run anywhere and in any order, and what is made of their results."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Scale = Literal["quick", "standard", "paper"]
+SCALES: Final[tuple[Scale, ...]] = ("quick", "standard", "paper")
+Settings = Mapping[str, str | int | float]
+Record = dict[str, Any]
+Judgement = Literal["reproduced", "partly", "not reproduced", "cannot be met", "not in the paper"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim of the paper.
+
+    Parameters
+    ----------
+    claim : str
+        In our words.
+    judgement : {"reproduced", "partly", "not reproduced", "cannot be met", "not in the paper"}
+    reason : str
+        With the figures that decide.
+    """
+
+    claim: str
+    judgement: Judgement
+    reason: str
+
+
+@dataclass(frozen=True)
+class Experiment(ABC):
+    """One table or figure of the paper, or beyond it.
+
+    A *unit* is a flat mapping of settings, everything that its result depends on: the same settings give the same
+    records, on any process or machine of one kind. Results are therefore kept under the unit's settings, whichever
+    scale asked for them.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    shown_in: ClassVar[str]  # where in the paper
+    revision: ClassVar[int] = 1  # to be raised when the same settings would give other records
+    sources: ClassVar[tuple[str, ...]] = ()  # experiments whose results this one reads beside its own
+    timed: ClassVar[bool] = False  # whether it measures seconds: its units must not run side by side
+
+    @abstractmethod
+    def units(self, scale: Scale) -> list[Settings]:
+        """List the units of a scale."""
+
+    @abstractmethod
+    def measure(self, settings: Settings) -> list[Record]:
+        """Run a unit: return records of plain numbers and text."""
+
+    @abstractmethod
+    def summary(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Put the records of all units, with their settings as columns, into the table that people read."""
+
+    @abstractmethod
+    def draw(self, results: pd.DataFrame) -> Figure | None:
+        """Draw the figure, in the paper's form where it has one."""
+
+    def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
+        """Judge the paper's claims."""
+        return []
+
+    def cost(self, settings: Settings) -> float:
+        """Guess the seconds of a unit on one core."""
+        return 1.0
+
+    def notes(self) -> str:
+        """Say what a reader of the table must know."""
+        return ""
+
+    def key(self, settings: Settings) -> str:
+        """Return what a unit's results are kept under."""
+        written = json.dumps([self.name, self.revision, dict(settings)], sort_keys=True)
+        return hashlib.sha256(written.encode()).hexdigest()
+
+
+def table_of(units: list[Settings], records: list[list[Record]]) -> pd.DataFrame:
+    """Join units with their records, in the order of the units.
+
+    Examples
+    --------
+    >>> table_of([{"n": 1}, {"n": 2}], [[{"score": 0.5}], [{"score": 0.25}]])
+       n  score
+    0  1   0.50
+    1  2   0.25
+    """
+    return pd.DataFrame([{**unit, **one} for unit, of_unit in zip(units, records, strict=True) for one in of_unit])

@@ -1,0 +1,66 @@
+"""Average ranks against something that grows, drawn as the paper draws them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLOURS = {
+    "CASTLE": "#d9480f",
+    "Baseline": "#495057",
+    "L1": "#1971c2",
+    "L2": "#74c0fc",
+    "Dropout 0.2": "#2f9e44",
+    "Dropout 0.5": "#8ce99a",
+    "SAE": "#9c36b5",
+    "Batch Norm": "#f08c00",
+    "Input Noise": "#0c8599",
+    "MixUp": "#e64980",
+}
+
+
+def rank_lines(ranked: pd.DataFrame, x: str, label: str, n_methods: int) -> Figure:
+    """Draw one line per method.
+
+    Parameters
+    ----------
+    ranked : DataFrame
+        Columns ``method``, ``rank`` (the best has the highest) and ``x``.
+    x : str
+        What grows.
+    label : str
+        Of the axis.
+    n_methods : int
+
+    Returns
+    -------
+    Figure
+    """
+    import matplotlib.pyplot as plt
+
+    means = ranked.pivot_table(index=x, columns="method", values="rank", aggfunc="mean", sort=True)
+    figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+    place = np.arange(len(means))
+    for method in sorted(means.columns, key=lambda name: name == "CASTLE"):
+        strong = method == "CASTLE"
+        ax.plot(
+            place,
+            means[method],
+            "o-",
+            color=COLOURS.get(method, "#adb5bd"),
+            lw=2.6 if strong else 1.2,
+            ms=6 if strong else 4,
+            alpha=1 if strong else 0.85,
+            label=method,
+        )
+    ax.set_xticks(place, [f"{value:g}" if isinstance(value, int | float) else str(value) for value in means.index])
+    ax.set(xlabel=label, ylabel=f"average rank ({n_methods} is best)", ylim=(0.5, n_methods + 0.5))
+    ax.grid(axis="y", color="#eeeeee")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
+    return figure

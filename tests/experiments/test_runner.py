@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from castlereg.experiments import registry, runner
+from castlereg.experiments.results import write_results
+from castlereg.experiments.runner import run, waiting_units
+from castlereg.experiments.workers import run_unit
+from tests.experiments.counting import Counting, Doubling
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting processes takes seconds; most of the runner does not care where units run."""
+    monkeypatch.setattr(runner, "run_here", lambda tasks, jobs: map(run_unit, tasks))
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_units_run_once_and_come_back_in_order(tmp_path: Path) -> None:
+    experiment = Counting()
+    first = run([experiment], "quick", tmp_path, jobs=2, progress=False)["counting"]
+    assert (first.n_units, first.n_new, first.complete) == (4, 4, True)
+    assert first.results["square"].tolist() == [0, 1 / 7, 4 / 7, 9 / 7]
+    again = run([experiment], "quick", tmp_path, progress=False)["counting"]
+    assert again.n_new == 0
+    assert again.results.equals(first.results)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_changed_description_does_not_mix_with_old_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run([Counting()], "quick", tmp_path, progress=False)
+    larger = run([Counting(count=5)], "quick", tmp_path, progress=False)["counting"]
+    assert (larger.n_new, len(larger.results)) == (1, 5)
+    assert len(waiting_units(Counting(), "standard", tmp_path)) == 4
+    monkeypatch.setattr(Counting, "revision", 2)
+    assert len(waiting_units(Counting(), "quick", tmp_path)) == 4
+    monkeypatch.undo()
+    assert waiting_units(Counting(), "quick", tmp_path) == []  # the old ones are still there
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_unit_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> None:
+    outcome = run([Counting(fails_at=2)], "quick", tmp_path, jobs=2, progress=False)["counting"]
+    assert outcome.messages == ["1 unit: FileNotFoundError: no table 2"]
+    assert outcome.results["n"].tolist() == [0, 1, 3]
+    assert run([Counting()], "quick", tmp_path, progress=False)["counting"].n_new == 1
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    outcome = run([Counting(3, dies_at=1, folder=str(marks))], "quick", tmp_path, jobs=2, progress=False)["counting"]
+    assert outcome.complete
+    assert len(outcome.results) == 3
+
+
+def test_a_unit_that_always_kills_its_worker_is_reported(tmp_path: Path) -> None:
+    outcome = run([Counting(count=1, dies_at=0)], "quick", tmp_path, progress=False)["counting"]
+    assert outcome.messages == ["1 unit: its process died, perhaps for want of memory: run again with fewer --jobs"]
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_experiments_read_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.EXPERIMENTS, "counting", Counting())
+    outcomes = run([Doubling(count=2)], "quick", tmp_path, progress=False)
+    assert list(outcomes) == ["doubling"]
+    assert outcomes["doubling"].results["experiment"].tolist() == ["counting"] * 4 + ["doubling"] * 2
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_file_that_cannot_be_used_stops_no_other_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(registry.EXPERIMENTS, "counting", Counting())
+    (tmp_path / "doubling.sqlite").write_bytes(b"not a database at all, but long enough to be read as one" * 20)
+    outcomes = run([Counting(), Doubling(count=2)], "quick", tmp_path, progress=False)
+    assert outcomes["counting"].complete
+    assert "move it away" in outcomes["doubling"].messages[0]
+
+
+def test_killed_three_times_gives_the_same_bytes(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path\n"
+        "from tests.experiments.counting import Counting\n"
+        "from castlereg.experiments.results import write_results\n"
+        "from castlereg.experiments.runner import run\n"
+        "if __name__ == '__main__':\n"
+        "    folder, experiment = Path(sys.argv[1]), Counting(count=12, seconds=0.1)\n"
+        "    outcome = run([experiment], 'quick', folder, jobs=2, progress=False)['counting']\n"
+        "    write_results(experiment, outcome, folder)\n"
+        "    print(outcome.n_new)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+
+    def started(folder: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(tmp_path / "script.py"), str(tmp_path / folder)],
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
+        )
+
+    whole = started("whole")
+    draw, store = random.Random(3), tmp_path / "killed" / "counting.sqlite"
+    for _ in range(3):
+        process = started("killed")
+        for _ in range(600):  # until it has begun
+            if store.exists() or process.poll() is not None:
+                break
+            time.sleep(0.05)
+        time.sleep(draw.uniform(0.0, 1.5))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+    last, _ = started("killed").communicate(timeout=120)
+    assert int(last) <= 12
+    assert whole.communicate(timeout=120)[0].strip() == "12"
+    for name in ("table.csv", "table.md"):
+        paths = [tmp_path / folder / "counting" / name for folder in ("whole", "killed")]
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_cluster_gives_what_this_machine_gives_also_when_a_worker_is_killed(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    experiment = Counting(count=16, seconds=0.2)
+    here = run([experiment], "quick", tmp_path / "here", progress=False)["counting"]
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options, host="127.0.0.1", silence_logs=50) as cluster:
+        worker = next(iter(cluster.workers.values()))
+        killer = subprocess.Popen([sys.executable, "-c", f"import time, os; time.sleep(1); os.kill({worker.pid}, 9)"])
+        there = run([experiment], "quick", tmp_path / "there", cluster=cluster.scheduler_address, progress=False)
+        killer.wait()
+    for folder, outcome in (("here", here), ("there", there["counting"])):
+        assert outcome.complete
+        write_results(experiment, outcome, tmp_path / folder)
+    csv = [(tmp_path / folder / "counting" / "table.csv").read_bytes() for folder in ("here", "there")]
+    assert csv[0] == csv[1]
+
+
+def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(ConnectionError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
+        run([Counting()], "quick", tmp_path, cluster="tcp://127.0.0.1:9", progress=False)
