@@ -91,11 +91,13 @@ def _written(one: Experiment, outcome: Outcome, output: Path) -> list[Path]:
 def _write_page(path: Path, chosen: list[Experiment], outcomes: dict[str, Outcome], scale: Scale, output: Path) -> None:
     figures = path.parent / "images" / "results"
     figures.mkdir(parents=True, exist_ok=True)
+    copied = {}
     for one in chosen:
         figure = output / one.name / "figure.png"
         if figure.exists():
             (figures / f"{one.name}.png").write_bytes(figure.read_bytes())
-    text = page(chosen, outcomes, scale, "images/results", when=datetime.now(UTC).date())
+            copied[one.name] = f"images/results/{one.name}.png"
+    text = page(chosen, outcomes, scale, copied, when=datetime.now(UTC).date())
     path.write_text(text, encoding="utf-8")
     _out.print(str(path), markup=False)
 

@@ -44,7 +44,18 @@ class DatasetTable(Experiment):
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
         """Put the printed sizes beside ours."""
-        frame = results.drop(columns="experiment")
+        columns = [
+            "table",
+            "name",
+            "variant",
+            "task",
+            "rows",
+            "columns",
+            "features used",
+            "categorical",
+            "missing cells",
+        ]
+        frame = results[columns]
         sizes = frame["table"].map(lambda name: printed.SIZES.get(name, ("", "")))
         return frame.assign(**{"paper's rows": sizes.str[0], "paper's columns": sizes.str[1]})
 

@@ -18,6 +18,7 @@ class RealClassification(RealTables):
     shown_in = "Tables 3 and 6"
     task = "classification"
     tables = ("CC", "PD", "BC", "LV", "SH", "RP")
-    variants: ClassVar[dict[str, str]] = {"BC": "classification"}
+    # Las Vegas has 11 rows of its lowest score, too few for ten folds: score 5 against the others.
+    variants: ClassVar[dict[str, str]] = {"BC": "classification", "LV": "binary"}
     bundled = "iris"
     printed: ClassVar[pd.DataFrame] = printed.CLASSIFICATION

@@ -145,5 +145,5 @@ def _critical_difference(ax: Axes, by_split: pd.DataFrame, n_methods: int) -> No
     ax.scatter(ordered, place, color=colours, zorder=2)
     ax.set_yticks(place, [str(name) for name in ordered.index], fontsize=8)
     ax.invert_yaxis()
-    ax.set(xlim=(1, n_methods), xlabel=f"average rank ({n_methods} is best); shaded: level with the first")
+    ax.set(xlim=(0.8, n_methods + 0.2), xlabel=f"average rank ({n_methods} is best); shaded: level with the first")
     ax.spines[["top", "right"]].set_visible(False)

@@ -19,6 +19,7 @@ from castlereg.experiments.scalability import Scalability
 from castlereg.experiments.toy_linear import ToyLinear
 from castlereg.experiments.toy_nonlinear import ToyNonlinear
 from castlereg.experiments.tree_models import TreeModels
+from castlereg.experiments.usual_start import UsualStart
 from castlereg.experiments.weights_with_parents import WeightsWithParents
 from castlereg.experiments.weights_without_parents import WeightsWithoutParents
 
@@ -40,6 +41,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
         WeightsWithoutParents(),
         DatasetTable(),
         TreeModels(),
+        UsualStart(),
     )
 }
 

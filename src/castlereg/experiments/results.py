@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from castlereg.experiments.description import Experiment, Scale
+from castlereg.experiments.description import Experiment, Scale, Verdict
 from castlereg.experiments.runner import Outcome
 from castlereg.markdown import markdown_table
 
@@ -73,7 +73,7 @@ def section(experiment: Experiment, outcome: Outcome, *, level: int = 2, figure:
         parts.append(f"**{done} of {outcome.n_units} units done.** " + " ".join(outcome.messages))
     if outcome.scale == "quick":
         parts.append("At the quick scale, which shows that everything runs: the figures say nothing about the paper.")
-    verdicts = [] if outcome.scale == "quick" else experiment.verdicts(outcome.results)
+    verdicts = _verdicts(experiment, outcome)
     if verdicts:
         parts.append(markdown_table(pd.DataFrame([vars(one) for one in verdicts])))
     if figure is not None:
@@ -85,7 +85,12 @@ def section(experiment: Experiment, outcome: Outcome, *, level: int = 2, figure:
 
 
 def page(
-    experiments: Sequence[Experiment], outcomes: dict[str, Outcome], scale: Scale, figures: str, *, when: date
+    experiments: Sequence[Experiment],
+    outcomes: dict[str, Outcome],
+    scale: Scale,
+    figures: dict[str, str],
+    *,
+    when: date,
 ) -> str:
     """Write all experiments as one page.
 
@@ -94,8 +99,8 @@ def page(
     experiments : sequence of Experiment
     outcomes : dict of str to Outcome
     scale : str
-    figures : str
-        Folder of the pictures, seen from the page.
+    figures : dict of str to str
+        Where the pictures are, seen from the page, by experiment; not all have one.
     when : date
 
     Returns
@@ -110,20 +115,25 @@ def page(
             "verdict": one.judgement,
         }
         for experiment in experiments
-        for one in experiment.verdicts(outcomes[experiment.name].results)
+        for one in _verdicts(experiment, outcomes[experiment.name])
     ]
     head = [
         "# The paper's results, run again",
         f"Every table and figure of the paper at the scale `{scale}`, written by `castlereg experiment --all --scale "
         f"{scale} --page`. Reasons and figures for each verdict stand in its section.",
-        markdown_table(pd.DataFrame(verdicts)),
+        *([markdown_table(pd.DataFrame(verdicts))] if verdicts else []),
         f"{machine()} {when.isoformat()}. Splits and draws count their seeds from 0.",
     ]
     sections = [
-        section(experiment, outcomes[experiment.name], figure=f"{figures}/{experiment.name}.png")
+        section(experiment, outcomes[experiment.name], figure=figures.get(experiment.name))
         for experiment in experiments
     ]
     return "\n\n".join([*head, *sections])
+
+
+def _verdicts(experiment: Experiment, outcome: Outcome) -> list[Verdict]:
+    """Judge, unless the sizes are those that only show that everything runs."""
+    return [] if outcome.scale == "quick" else experiment.verdicts(outcome.results)
 
 
 def machine() -> str:

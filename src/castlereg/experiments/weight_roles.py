@@ -79,7 +79,8 @@ class WeightRoles(Experiment):
         figure, ax = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
         error = frame["sd over graphs"].fillna(0) / frame["graphs"].pow(0.5)
         ax.bar(frame["kind"], frame["mean weight"], yerr=error, color="#9aa7b4", capsize=3)
-        ax.set(ylabel="mean weight into the target (bars: standard error)")
+        ax.set(ylabel="mean weight into the target")
+        ax.set_title("error bars: standard error over graphs", fontsize=9)
         ax.spines[["top", "right"]].set_visible(False)
         return figure
 
