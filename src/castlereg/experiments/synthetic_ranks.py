@@ -75,10 +75,13 @@ class SyntheticRanks(Experiment):
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
         """Average ranks and errors by what grows."""
-        groups = self.ranked(results).groupby([self.grows, "method"], sort=False)
-        frame = groups.agg(
-            graphs=("draw", "nunique"), error=("score", "mean"), rank=("rank", "mean"), sd=("rank", "std")
-        ).reset_index()
+        ranked = self.ranked(results)
+        ranked = ranked.assign(graph=ranked["n_nodes"].astype(str) + "/" + ranked["draw"].astype(str))
+        frame = (
+            ranked.groupby([self.grows, "method"], sort=False)
+            .agg(graphs=("graph", "nunique"), error=("score", "mean"), rank=("rank", "mean"), sd=("rank", "std"))
+            .reset_index()
+        )
         frame["place"] = frame.groupby(self.grows)["rank"].rank(ascending=False, method="min").astype(int)
         return frame
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from castlereg.experiments.description import Verdict
@@ -19,13 +20,17 @@ class WeightsWithParents(WeightRoles):
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
         """Judge whether parents have the largest weights and noise nearly none."""
-        mean = self.summary(results).set_index("kind")["mean weight"]
-        seen = ", ".join(f"{kind} {value:.3f}" for kind, value in mean.items())
+        frame = self.summary(results).set_index("kind")
+        mean = frame["mean weight"]
+        error = frame["sd over graphs"] / frame["graphs"] ** 0.5
+        seen = ", ".join(f"{kind} {value:.3f} +- {error[kind]:.3f}" for kind, value in mean.items())
+        lead = mean["parents"] - mean["children"]
+        clear = lead > 2 * float(np.hypot(error["parents"], error["children"]))
         return [
             Verdict(
                 "with parents there, CASTLE predicts from them rather than from children",
-                "reproduced" if mean.idxmax() == "parents" else "not reproduced",
-                seen,
+                "reproduced" if clear else "partly" if lead > 0 else "not reproduced",
+                f"mean weights: {seen}; parents lead by {'more' if clear else 'less'} than two standard errors",
             ),
             Verdict(
                 "weights of noise columns are near zero",
