@@ -98,7 +98,10 @@ class Ablation(Experiment):
         frame["difference"] = frame["ours"] - frame["paper"]
         sign = np.where(frame["task"] == "classification", -1, 1)
         frame["place"] = (frame["ours"] * sign).groupby([frame["task"], frame["table"]]).rank().to_numpy()
-        return frame
+        order = {part: place for place, part in enumerate([_NONE, *PARTS, _WHOLE])}
+        tables = {name: place for place, name in enumerate(dict.fromkeys(frame["table"]))}
+        keys = frame["task"].map({"regression": 0, "classification": 1}), frame["table"].map(tables)
+        return frame.iloc[np.lexsort((frame["part"].map(order), keys[1], keys[0]))].reset_index(drop=True)
 
     def draw(self, results: pd.DataFrame) -> Figure:
         """Draw what each part gains over the plain network."""
@@ -130,12 +133,25 @@ class Ablation(Experiment):
         whole = best["part"] == _WHOLE
         places = frame.groupby("part")["place"].mean().sort_values()
         seen = ", ".join(f"{part} {place:.2f}" for part, place in places.items())
+        by_part = frame.pivot_table(index=["task", "table"], columns="part", values="place", sort=False)
+        without = {"reconstruction": "R + V", "acyclicity": "L + V", "sparsity": "L + R"}
+        better = {term: by_part[_WHOLE] < by_part[part] for term, part in without.items()}
+        pays = "; ".join(
+            f"{term} on {int(one.sum())} of {len(one)} ({', '.join(table for _, table in one[one].index) or 'none'})"
+            for term, one in better.items()
+        )
+        majority = [term for term, one in better.items() if one.mean() > 0.5]
         return [
             Verdict(
                 "all three terms together are best on every table",
                 "reproduced" if whole.all() else "partly" if places.index[0] == _WHOLE else "not reproduced",
                 f"best on {int(whole.sum())} of {len(best)} tables; mean place among {len(places)} (1 is best): {seen}",
-            )
+            ),
+            Verdict(
+                "each of the three terms pays",
+                "reproduced" if len(majority) == len(without) else "partly" if majority else "not reproduced",
+                f"tables on which leaving a term out makes the whole worse: {pays}",
+            ),
         ]
 
     def notes(self) -> str:

@@ -119,7 +119,8 @@ class RealTables(Experiment):
             ax.set_title(table, fontsize=10)
             ax.grid(axis="x", color="#eeeeee")
             ax.spines[["top", "right"]].set_visible(False)
-        axes[0, 0].legend(frameon=False, fontsize=8)
+        handles = axes[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=9)
         better = "higher" if self.higher_is_better else "lower"
         score = "AUROC" if self.higher_is_better else "MSE, standardized"
         figure.supxlabel(f"{score} on held-out rows ({better} is better); bars: sd over fold networks", fontsize=9)

@@ -137,10 +137,12 @@ class TreeModels(Experiment):
         frame = frame.reset_index()
         sign = np.where(frame["task"] == "classification", -1, 1)
         frame["place"] = (frame["mean of ten"] * sign).groupby([frame["task"], frame["table"]]).rank().to_numpy()
-        order = {name: place for place, name in enumerate(dict.fromkeys(both["table"]))}
-        return frame.sort_values(
-            ["task", "table"], key=lambda c: c.map(order).fillna(0), kind="stable", ignore_index=True
-        )
+        tables = {name: place for place, name in enumerate(dict.fromkeys(both["table"]))}
+        models = {name: place for place, name in enumerate([*_OURS, *MODELS])}
+        is_classification = frame["task"] == "classification"
+        return frame.iloc[
+            np.lexsort((frame["model"].map(models), frame["table"].map(tables), is_classification))
+        ].reset_index(drop=True)
 
     def draw(self, results: pd.DataFrame) -> Figure:
         """Draw the mean of ten of every model, table by table."""
