@@ -22,7 +22,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	SCIPY_ARRAY_API=1 XLA_FLAGS=--xla_backend_optimization_level=0 $(BIN)/python -m pytest -n 2 --dist loadgroup
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 benchmark: setup
 	$(BIN)/python -m benchmarks

@@ -161,7 +161,9 @@ def test_the_start_can_be_chosen_for_each_method(diabetes: Any) -> None:
         ({"task": "regresion"}, "did you mean 'regression'"),
         ({"input_init": {"L3": "small"}}, "method in input_init='L3' is not one of"),
         ({"cv": 1}, "cv=1 must be a whole number of at least 2"),
-        ({"test_size": 2}, "test_size=2 must be a fraction"),
+        ({"test_size": 2.0}, "test_size=2.0 must be a fraction"),
+        ({"test_size": 0}, "test_size=0 must be a whole number of at least 1"),
+        ({"test_size": 10**6}, "test_size=1000000 of "),
         ({"task": "classification"}, "too few to have some in every fold"),
     ],
 )

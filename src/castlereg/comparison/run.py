@@ -202,6 +202,8 @@ class _Problem:
         """Hold rows out and cut the others into folds, classes in proportion."""
         if self.is_classification:
             self._check_classes(cv)
+        if test_size > len(self.target) - 2:
+            raise ValueError(f"test_size={test_size} of {len(self.target)} rows leaves too few to train on: lower it")
         for number in range(n_splits):
             rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=(1, number)))
             rest, test_rows = train_test_split(

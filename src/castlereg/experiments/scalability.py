@@ -81,6 +81,8 @@ class Scalability(Experiment):
             ax.plot(own[column], 200 * own["epoch"], "o-", color="#d9480f", label="train, 200 epochs")
             ax.plot(own[column], own["predict"], "s-", color="#1971c2", label="predict 1000 rows")
             ax.set(xscale="log", yscale="log", xlabel=grows, ylabel="seconds")
+            ax.set_xticks(own[column], [str(value) for value in own[column]], fontsize=8)
+            ax.set_xticks([], minor=True)
             ax.spines[["top", "right"]].set_visible(False)
         axes[0].legend(frameon=False, fontsize=8)
         return figure
