@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from castlereg.experiments import registry, runner
+from castlereg.experiments import registry, runner, workers
 from castlereg.experiments.results import write_results
 from castlereg.experiments.runner import run, waiting_units
 from castlereg.experiments.workers import run_unit
@@ -64,7 +64,8 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     assert len(outcome.results) == 3
 
 
-def test_a_unit_that_always_kills_its_worker_is_reported(tmp_path: Path) -> None:
+def test_a_unit_that_always_kills_its_worker_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_MOST_BROKEN_POOLS", 1)
     outcome = run([Counting(count=1, dies_at=0)], "quick", tmp_path, progress=False)["counting"]
     assert outcome.messages == ["1 unit: its process died, perhaps for want of memory: run again with fewer --jobs"]
 
@@ -148,7 +149,8 @@ def test_a_cluster_gives_what_this_machine_gives_also_when_a_worker_is_killed(tm
     assert csv[0] == csv[1]
 
 
-def test_a_scheduler_that_does_not_answer(tmp_path: Path) -> None:
+def test_a_scheduler_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
+    monkeypatch.setattr(workers, "_PATIENCE", "1s")
     with pytest.raises(ConnectionError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"):
         run([Counting()], "quick", tmp_path, cluster="tcp://127.0.0.1:9", progress=False)

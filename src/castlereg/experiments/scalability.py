@@ -31,7 +31,7 @@ class Scalability(Experiment):
         features: tuple[int, ...]
         rows: tuple[int, ...]
         if scale == "quick":
-            features, rows = (4, 8), (200, 400)
+            features, rows = (5, 8), (200,)
         elif scale == "standard":
             features, rows = (10, 50, 100, 200), (500, 1000, 2000, 4000, 8000)
         else:

@@ -32,7 +32,7 @@ class ToyNonlinear(ToyTable):
             cv, epochs, methods = 10, 200, METHODS
         return [
             {"function": function, "n_rows": n, "draw": draw, "method": method, "cv": cv, "max_epochs": epochs}
-            for function in ("sigmoid", "released_sigmoid")
+            for function in (("released_sigmoid",) if scale == "quick" else ("sigmoid", "released_sigmoid"))
             for n, n_draws in draws.items()
             for draw in range(n_draws)
             for method in methods

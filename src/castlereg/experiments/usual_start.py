@@ -41,6 +41,7 @@ class UsualStart(Experiment):
             for task, real in _TASKS.items()
             for unit in real.units(scale)
             if unit["method"] != "CASTLE" and (scale != "standard" or int(unit["split"]) < _STANDARD_SPLITS)
+            if scale != "quick" or task == "regression"
         ]
 
     def measure(self, settings: Settings) -> list[Record]:

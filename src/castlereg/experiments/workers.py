@@ -16,6 +16,7 @@ import jax
 from castlereg.experiments.description import Experiment, Record, Settings
 
 _MOST_BROKEN_POOLS = 3
+_PATIENCE = "10s"  # for a scheduler to answer
 
 
 class Task(NamedTuple):
@@ -122,7 +123,7 @@ def run_on_cluster(tasks: Sequence[Task], address: str) -> Iterator[Done]:
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError('--cluster needs Dask: pip install "castlereg[dask]"') from error
     try:
-        client = distributed.Client(address, timeout="10s", set_as_default=False)
+        client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise ConnectionError(f"no Dask scheduler answers at {address}: start one with `dask scheduler`") from error
     with client:
