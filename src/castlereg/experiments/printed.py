@@ -6,6 +6,8 @@ from typing import Final
 
 import pandas as pd
 
+from castlereg.datasets.entries import TABLE_ENTRIES
+
 _METHODS = ("Baseline", "L1", "L2", "Dropout 0.2", "Dropout 0.5", "SAE", "Batch Norm", "Input Noise", "MixUp", "CASTLE")
 
 
@@ -120,19 +122,7 @@ ABLATION_CLASSIFICATION: Final = _table(
     ABLATION_COLUMNS,
 )
 
-# Table 8: rows and columns
+# Table 8: rows and columns, as the catalogue has them
 SIZES: Final[dict[str, tuple[int, int]]] = {
-    "BH": (506, 14),
-    "WQ": (4894, 12),
-    "FB": (500, 19),
-    "BC": (779, 14),
-    "SP": (649, 33),
-    "CM": (1994, 128),
-    "CC": (1472, 9),
-    "PD": (768, 9),
-    "LV": (504, 20),
-    "SH": (270, 13),
-    "RP": (1151, 20),
-    "ME": (15786, 139),
-    "MG": (40367, 33),
+    entry.abbreviation: entry.paper_size for entry in TABLE_ENTRIES if entry.abbreviation and entry.paper_size
 }
