@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
 from castlereg.acyclicity import ACYCLICITY
 from castlereg.network import squared_adjacency
 from castlereg.objective import (
     Pass,
     Sparsity,
-    acyclicity_loss,
     capacity_norm,
     dag_loss,
     group_norm,
@@ -135,7 +134,7 @@ class Castle(Regularizer):
             "reconstruction": self._reconstruction_loss(seen) if self.reconstruction else nothing,
             "acyclicity": nothing if self.acyclicity is None else self._acyclicity_loss(seen, self.acyclicity),
             "sparsity": nothing if self.sparsity is None else self._sparsity_norm(seen),
-            "capacity": capacity_norm(seen.parameters) if "capacity" in self.terms else nothing,
+            "capacity": capacity_norm(seen.parameters, seen.node_share) if "capacity" in self.terms else nothing,
         }
         return self._total(terms, seen), {name: terms[name] for name in self.terms}
 
@@ -150,20 +149,26 @@ class Castle(Regularizer):
         if self.ends_acyclic:
             units = jnp.ones_like(seen.node_weight) if seen.null_loss is None else seen.null_loss
             return log_likelihood_loss(seen.losses, seen.batch, seen.layout, seen.node_weight, units)
-        if seen.nodes is None:
-            return reconstruction_loss(seen.losses, seen.batch, seen.node_weight)
-        # Sampled features weigh d/s, so that the expected term is the full one.
-        n_features = len(seen.nodes) - len(seen.layout.targets)
-        is_target = jnp.arange(len(seen.nodes)) >= n_features
-        weight = seen.node_weight[seen.nodes] * jnp.where(is_target, 1.0, seen.layout.n_features / n_features)
+        weight = seen.node_weight if seen.nodes is None else seen.node_weight[seen.nodes] * seen.node_share
         return reconstruction_loss(seen.losses, seen.batch, weight)
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
-        if self.ends_acyclic:
-            return ACYCLICITY[acyclicity](squared_adjacency(seen.parameters.input_weights, seen.layout))
-        return acyclicity_loss(seen.parameters.input_weights, seen.layout, acyclicity)
+        h = ACYCLICITY[acyclicity](self._squares(seen))
+        return h if self.ends_acyclic else h**2
+
+    def _squares(self, seen: Pass) -> Array:
+        """Return the squared weight of every edge; those into nodes that were not sampled are constants."""
+        squares = squared_adjacency(seen.parameters.input_weights, seen.layout)
+        if seen.nodes is None or seen.adjacency is None:
+            return squares
+        still = lax.stop_gradient(squares)
+        return lax.stop_gradient(seen.adjacency).at[:, seen.nodes].set(still + seen.node_share * (squares - still))
 
     def _sparsity_norm(self, seen: Pass) -> Array:
+        penalized = seen.penalized
+        if seen.nodes is not None:
+            share = jnp.broadcast_to(seen.node_share, (seen.layout.n_channels, len(seen.nodes)))
+            penalized = share if penalized is None else share * penalized[:, seen.nodes]
         if self.sparsity == "l1":
-            return l1_norm(seen.parameters.input_weights, seen.penalized)
-        return group_norm(seen.parameters.input_weights, seen.layout, seen.penalized)
+            return l1_norm(seen.parameters.input_weights, penalized)
+        return group_norm(seen.parameters.input_weights, seen.layout, penalized)

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from castlereg.acyclicity import ACYCLICITY
-from castlereg.network import squared_adjacency
 from castlereg.objective import Pass, Sparsity
 from castlereg.regularizers.castle import Castle
 
@@ -42,5 +41,5 @@ class ReleasedCastle(Castle):
         return supervised + rows * terms["reconstruction"] + terms["acyclicity"] + self.reg_beta * size
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
-        h = ACYCLICITY[acyclicity](squared_adjacency(seen.parameters.input_weights, seen.layout))
+        h = ACYCLICITY[acyclicity](self._squares(seen))
         return h + 0.5 * h**2
