@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,13 +112,14 @@ def _make(name: str) -> tuple[Any, Any, Any]:
         return CastleRegressorCV(np.array([0.01, 0.1]), cv=cv, **QUICK), X, np.column_stack([y, y**2])
     if name == "CastleClassifierCV":
         options = {**mixed, "scaling": "robust"}
-        return CastleClassifierCV((0.01,), cv=2, refit=True, **options), table(), _terciles([1.0, 2.0, 5.0])
+        return CastleClassifierCV((0.01,), cv=2, **options), table(), _terciles([1.0, 2.0, 5.0])
     if name == "NetworkRegressorCV":
         options = {**QUICK, "hidden_layer_sizes": ()}
         return NetworkRegressorCV([[], [L2(0.1)]], cv=3, n_members=2, **options), *_numbers()
     if name == "NetworkClassifierCV":
         X, y = _numbers()
-        return NetworkClassifierCV([[L2(0.1)], [L2(0.01)]], cv=3, scoring="neg_log_loss", **QUICK), X, y > y.mean()
+        options = {"scoring": "neg_log_loss", "refit": True, **QUICK}
+        return NetworkClassifierCV([[L2(0.1)], [L2(0.01)]], cv=3, **options), X, y > y.mean()
     raise KeyError(name)
 
 
@@ -128,7 +129,7 @@ NAMES = [
 ]
 
 
-@lru_cache(maxsize=None)
+@cache
 def fitted(name: str) -> Fitted:
     """Return the model of this class, which must not be changed."""
     model, X, y = _make(name)

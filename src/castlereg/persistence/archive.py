@@ -84,7 +84,7 @@ def read_archive(file: IO[bytes], names: frozenset[str]) -> dict[str, bytes]:
         raise Unreadable(f"it is no whole zip file ({error})") from None
     except (NotImplementedError, RuntimeError, LookupError) as error:
         raise Unreadable(f"its zip is of a kind that castlereg never writes ({error})") from None
-    listed.only(*names)
+    listed.only(*sorted(names))
     for name, piece in pieces.items():
         entry = listed.part(name)
         entry.only("bytes", "sha256")
