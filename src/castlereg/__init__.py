@@ -15,6 +15,7 @@ from castlereg.estimators import (
     NetworkRegressorCV,
 )
 from castlereg.graph import CausalGraph, EdgeConstraints
+from castlereg.onnx import onnx_inputs, to_onnx
 from castlereg.persistence import load, save
 
 __version__ = "0.1.0.dev0"
@@ -36,5 +37,7 @@ __all__ = [
     "compare",
     "generalization_bound",
     "load",
+    "onnx_inputs",
     "save",
+    "to_onnx",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import stat
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from castlereg.persistence.arrays import ArrayReader, ArrayWriter
 from castlereg.persistence.json_content import Content, parse
 from castlereg.persistence.model_state import ESTIMATORS, read_model, write_model
 from castlereg.persistence.refusal import ModelFileError, Unreadable
+from castlereg.whole_file import whole_file
 
 _MODEL, _ARRAYS = "model.json", "arrays.safetensors"
 
@@ -56,22 +56,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         check_is_fitted(model)
     except NotFittedError:
         raise NotFittedError(f"this {type(model).__name__} is not fitted: call fit before save") from None
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot save to {path}: make the folder {path.parent} first")
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot save to {path}: it is a folder, so name a file in it")
     arrays = ArrayWriter()
     content = json.dumps(write_model(model, arrays), allow_nan=False).encode("ascii")
-    unfinished = path.parent / f".{secrets.token_hex(8)}.castle-part"
-    try:
-        with open(unfinished, "xb") as file:
-            write_archive(file, {_MODEL: content, _ARRAYS: arrays.to_bytes()}, __version__)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with whole_file(Path(path)) as file:
+        write_archive(file, {_MODEL: content, _ARRAYS: arrays.to_bytes()}, __version__)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
