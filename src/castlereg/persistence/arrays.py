@@ -76,7 +76,6 @@ class ArrayReader:
         Returns
         -------
         array
-            A copy that may be written to.
         """
         if name not in self._arrays:
             raise Unreadable(f"its array {name!r} is missing")
@@ -86,7 +85,7 @@ class ArrayReader:
         if shape is not None and not _fits(array.shape, shape):
             wanted = ", ".join("any" if n is None else str(n) for n in shape)
             raise Unreadable(f"its array {name!r} has shape {array.shape}, where the model needs ({wanted})")
-        return array.copy()
+        return array
 
     def take_finite(self, name: str, dtype: DTypeLike, shape: tuple[int | None, ...]) -> NDArray[Any]:
         """Return an array as above, and refuse NaN and infinity."""

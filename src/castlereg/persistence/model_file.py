@@ -19,6 +19,8 @@ from castlereg.persistence.refusal import ModelFileError, Unreadable
 from castlereg.whole_file import whole_file
 
 _MODEL, _ARRAYS = "model.json", "arrays.safetensors"
+_MOST_TEXT = 100_000_000  # bytes of JSON, which takes many times as much when it is read; models have some thousands
+_LONGEST_REASON = 500  # characters: names in a file can be of any length
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -58,6 +60,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise NotFittedError(f"this {type(model).__name__} is not fitted: call fit before save") from None
     arrays = ArrayWriter()
     content = json.dumps(write_model(model, arrays), allow_nan=False).encode("ascii")
+    if len(content) > _MOST_TEXT:
+        raise ValueError(f"the options and levels of this model are {len(content)} bytes of text, too many for a file")
     with whole_file(Path(path)) as file:
         write_archive(file, {_MODEL: content, _ARRAYS: arrays.to_bytes()}, __version__)
 
@@ -65,8 +69,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Load a model that :func:`save` wrote.
 
-    Nothing in the file is ever run, imported or unpickled, so that a file from elsewhere can be loaded. A file that is
-    not whole and not exactly as it was written is refused.
+    Nothing in the file is ever run, imported or unpickled, so that a file from elsewhere can be loaded. A file that was
+    cut off or changed is refused.
 
     Parameters
     ----------
@@ -100,10 +104,12 @@ missing; give a file that castlereg.save wrote
             pieces = read_archive(file, frozenset((_MODEL, _ARRAYS)))
         return _read(pieces)
     except Unreadable as refused:
-        raise ModelFileError(f"cannot load {path}: {refused.reason}; {refused.advice}") from None
+        raise ModelFileError(f"cannot load {path}: {refused.reason[:_LONGEST_REASON]}; {refused.advice}") from None
 
 
 def _read(pieces: dict[str, bytes]) -> Any:
+    if len(pieces[_MODEL]) > _MOST_TEXT:
+        raise Unreadable(f"its {_MODEL} has {len(pieces[_MODEL])} bytes, and no model's is that long")
     try:
         return read_model(Content(parse(pieces[_MODEL], _MODEL), _MODEL), ArrayReader(pieces[_ARRAYS]))
     except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError) as error:
