@@ -22,7 +22,7 @@ from castlereg import (
     NetworkRegressor,
     NetworkRegressorCV,
 )
-from castlereg.regularizers import L2, BatchNorm, Dropout
+from castlereg.regularizers import L2
 
 QUICK: dict[str, Any] = {"max_epochs": 2, "random_state": 0, "hidden_layer_sizes": (4, 4)}
 
@@ -87,38 +87,39 @@ def _numbers() -> tuple[np.ndarray, np.ndarray]:
 
 def _make(name: str) -> tuple[Any, Any, Any]:
     mixed = {**QUICK, "categorical_features": ["zone"]}
+    shallow = {**mixed, "hidden_layer_sizes": (4,)}
     if name == "CastleRegressor":
         known = EdgeConstraints(required=[("x0", "y")], forbidden=[("x1", "x2")], tiers=[["x0"], ["y"]])
         return CastleRegressor(0.02, constraints=known, **QUICK), *_numbers()
     if name == "NetworkRegressor":
-        model = NetworkRegressor([BatchNorm(), Dropout(0.1)], scaling="robust", n_members=2, bootstrap=True, **mixed)
+        model = NetworkRegressor(scaling="robust", n_members=2, bootstrap=True, **mixed)
         return model, table(), pd.Series(_values(), name="rent")
     if name == "CastleClassifier":
         weights = {"high": 2.0, "low": 1, "middle": np.float64(0.5)}
-        return CastleClassifier(class_weight=weights, **mixed), table(), _terciles(["low", "middle", "high"])
+        return CastleClassifier(class_weight=weights, **shallow), table(), _terciles(["low", "middle", "high"])
     if name == "NetworkClassifier":
         labels = pd.Series(_values() > 100, name="dear")
         return NetworkClassifier([L2(np.float32(0.1))], n_members=2, **mixed), table(), labels
     if name == "CastleMultiOutput":
         frame = table().assign(since=pd.date_range("2020-01-01", periods=48))
         targets = pd.DataFrame({"rent": _values(), "kind": _terciles(["low", "middle", "high"])})
-        return CastleMultiOutput(**mixed), frame, targets
+        return CastleMultiOutput(**shallow), frame, targets
     if name == "NetworkMultiOutput":
         targets = pd.DataFrame({"rent": _values(), "dear": _values() > 100, "kind": np.where(_values() > 90, 7, 5)})
-        return NetworkMultiOutput(**mixed), table(), targets
+        return NetworkMultiOutput(**shallow), table(), targets
     if name == "CastleRegressorCV":
         X, y = _numbers()
-        cv = KFold(3, shuffle=True, random_state=1)
-        return CastleRegressorCV(np.array([0.01, 0.1]), cv=cv, **QUICK), X, np.column_stack([y, y**2])
+        cv = KFold(2, shuffle=True, random_state=1)
+        options = {**QUICK, "hidden_layer_sizes": np.array([4])}
+        return CastleRegressorCV(np.array([0.01, 0.1]), cv=cv, **options), X, np.column_stack([y, y**2])
     if name == "CastleClassifierCV":
-        options = {**mixed, "scaling": "robust"}
-        return CastleClassifierCV((0.01,), cv=2, **options), table(), _terciles([1.0, 2.0, 5.0])
+        return CastleClassifierCV((0.01,), cv=2, scaling="robust", **shallow), table(), _terciles([1.0, 2.0, 5.0])
     if name == "NetworkRegressorCV":
-        options = {**QUICK, "hidden_layer_sizes": ()}
-        return NetworkRegressorCV([[], [L2(0.1)]], cv=3, n_members=2, **options), *_numbers()
+        options = {**QUICK, "hidden_layer_sizes": (), "n_members": 2, "refit": True}
+        return NetworkRegressorCV([[L2(0.1)], [L2(0.01)]], cv=2, **options), *_numbers()
     if name == "NetworkClassifierCV":
         X, y = _numbers()
-        options = {"scoring": "neg_log_loss", "refit": True, **QUICK}
+        options = {**QUICK, "scoring": "neg_log_loss", "hidden_layer_sizes": [4]}
         return NetworkClassifierCV([[L2(0.1)], [L2(0.01)]], cv=3, **options), X, y > y.mean()
     raise KeyError(name)
 

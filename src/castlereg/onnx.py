@@ -133,13 +133,13 @@ def onnx_inputs(model: Any, X: ArrayLike) -> dict[str, NDArray[Any]]:
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from castlereg import NetworkRegressor, onnx_inputs
-    >>> X = pd.DataFrame({"city": ["Oslo", "Rome", "Lima"] * 4, "area": range(12)})
-    >>> model = NetworkRegressor(max_epochs=2, random_state=0).fit(X, X["area"])
-    >>> inputs = onnx_inputs(model, pd.DataFrame({"city": ["Rome", None], "area": [None, 2]}))
-    >>> inputs["city"].tolist(), inputs["area"].tolist()
-    ([['Rome'], ['']], [[nan], [2.0]])
+    >>> from sklearn.datasets import load_diabetes
+    >>> from castlereg import CastleRegressor, onnx_inputs
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = CastleRegressor(max_epochs=20, random_state=0).fit(X, y)
+    >>> onnx_inputs(model, X[:2])["bmi"].round(3)
+    array([[ 0.062],
+           [-0.051]])
     """
     _check_model(model)
     schema = model._coding.encoder.schema

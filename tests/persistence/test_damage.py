@@ -181,7 +181,7 @@ def is_refused_or_loads(content: bytes, path: Path, which: str, harmless: bool) 
 @pytest.mark.parametrize("which", WHICH)
 def test_arrays_of_another_shape_dtype_or_name_are_refused(which: str, files: dict[str, bytes], tmp_path: Path) -> None:
     model, arrays = pieces_of(files[which])
-    for name, array in arrays.items():
+    for name, array in list(arrays.items())[:: 1 if which == "CastleRegressor" else 2]:
         others: dict[str, Any] = {
             "missing": {key: one for key, one in arrays.items() if key != name},
             "renamed": {(f"{name}x" if key == name else key): one for key, one in arrays.items()},

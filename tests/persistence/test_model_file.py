@@ -22,9 +22,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 import castlereg
-from castlereg import CastleRegressor, NetworkRegressor, generalization_bound
+from castlereg import CastleRegressor, NetworkRegressor, estimators, generalization_bound
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.persistence import model_file
+from castlereg.persistence.model_state import ESTIMATORS
 from castlereg.tables.encoding import Encoder
 from tests.fitted_models import NAMES, fitted
 
@@ -120,6 +121,10 @@ def test_all_that_was_learned_comes_back(which: str, folder: Path) -> None:
     for attribute in loaded_state:
         assert_same(loaded_state[attribute], learned[attribute])
     assert clone(loaded).get_params().keys() == model.get_params().keys()
+
+
+def test_every_estimator_is_tested() -> None:
+    assert set(NAMES) == set(ESTIMATORS) == set(estimators.__all__)
 
 
 def test_graphs_have_all_their_parts(folder: Path) -> None:

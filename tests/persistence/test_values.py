@@ -23,7 +23,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from castlereg import EdgeConstraints
+from castlereg import EdgeConstraints, regularizers
 from castlereg.persistence.arrays import DTYPES, ArrayReader, ArrayWriter
 from castlereg.persistence.json_content import parse
 from castlereg.persistence.refusal import Unreadable
@@ -73,6 +73,14 @@ def test_every_kind_is_among_these_values() -> None:
     assert of_values == set(KINDS)
 
 
+def test_every_regularizer_of_castlereg_has_a_form() -> None:
+    assert {*regularizers.__all__} - {"Regularizer"} <= set(KINDS)
+
+
+def test_options_that_came_after_a_file_are_at_their_defaults() -> None:
+    assert read_value({"kind": "Castle", "is": {"reg_beta": 0.5}}, ArrayReader(ArrayWriter().to_bytes())) == Castle(0.5)
+
+
 def circle() -> list[Any]:
     endless: list[Any] = []
     endless.append(endless)
@@ -100,7 +108,8 @@ EVIL = [
     {"kind": "PredefinedSplit", "is": {"test_fold": [[], []]}},
     {"kind": "L2", "is": {"strength": "much"}},
     {"kind": "L2", "is": {"strength": {"kind": "float", "is": "nan"}}},
-    {"kind": "L2", "is": {}},
+    {"kind": "L2", "is": {"strength": 0.1, "evil": 1}},
+    {"kind": "PredefinedSplit", "is": {}},
     {"kind": "EdgeConstraints", "is": dict.fromkeys(("required", "forbidden", "tiers", "sinks", "sources"), 3)},
     {"kind": "float", "is": "1.5"},
     {"kind": "float", "is": 1.5},

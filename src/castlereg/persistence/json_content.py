@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 from castlereg.persistence.refusal import Unreadable
@@ -63,9 +63,14 @@ class Content:
         """Refuse fields of other names, and missing ones."""
         for name in names:
             self.any(name)
+        self.among(names)
+
+    def among(self, names: Iterable[str]) -> list[str]:
+        """Refuse fields of other names; return the names of those that are there."""
         for name in self._fields:
             if name not in names:
                 raise Unreadable(f"{self._where} has an unknown field {name!r}")
+        return list(self._fields)
 
     def any(self, name: str) -> Any:
         """Return a field of any type."""
@@ -106,15 +111,11 @@ class Content:
 
     def texts(self, name: str) -> list[str]:
         """Return a list of texts."""
-        return [
-            Content({str(i): one}, f"{name} of {self._where}").text(str(i)) for i, one in enumerate(self.items(name))
-        ]
+        return self._all(name, lambda one: type(one) is str, "texts")
 
     def integers(self, name: str) -> list[int]:
         """Return a list of whole numbers from 0."""
-        return [
-            Content({str(i): one}, f"{name} of {self._where}").integer(str(i)) for i, one in enumerate(self.items(name))
-        ]
+        return self._all(name, lambda one: type(one) is int and one >= 0, "whole numbers from 0")
 
     def part(self, name: str) -> Content:
         """Return an object."""
@@ -124,12 +125,14 @@ class Content:
         """Return a list of objects."""
         return [Content(one, f"{name}[{i}] of {self._where}") for i, one in enumerate(self.items(name))]
 
-    def names(self) -> list[str]:
-        """Return the names of all fields."""
-        return list(self._fields)
-
     def _of_type(self, name: str, kind: type) -> Any:
         value = self.any(name)
         if type(value) is not kind:
             raise Unreadable(f"{self._where} has a {type(value).__name__} as {name!r}, which must be a {kind.__name__}")
         return value
+
+    def _all(self, name: str, fits: Callable[[Any], bool], what: str) -> list[Any]:
+        values = self.items(name)
+        if not all(map(fits, values)):
+            raise Unreadable(f"{self._where} has {name!r} that are not all {what}")
+        return values

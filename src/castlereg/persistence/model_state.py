@@ -137,8 +137,8 @@ def _written_or_none(name: str, value: Any, arrays: ArrayWriter) -> Any:
 
 
 def _read_parameters(content: Content, cls: type[NetworkEstimator], arrays: ArrayReader) -> dict[str, Any]:
-    content.only(*cls._get_param_names())
-    return {name: read_value(content.any(name), arrays) for name in content.names()}
+    """Read the options; those that came after the file was written are left at their defaults."""
+    return {name: read_value(content.any(name), arrays) for name in content.among(cls._get_param_names())}
 
 
 def _check_targets(cls: type[NetworkEstimator], targets: tuple[Any, ...]) -> None:

@@ -218,7 +218,10 @@ def _is_array(value: Any) -> bool:
 
 
 def _object_kind(cls: type, names: Iterable[str]) -> Kind:
-    """Describe a class by the arguments it is made with, which it keeps under the same names."""
+    """Describe a class by the arguments it is made with, which it keeps under the same names.
+
+    Those that a file does not have, because they came later, are left at their defaults.
+    """
     names = tuple(names)
 
     def write(value: Any, arrays: ArrayWriter, depth: int) -> dict[str, Any]:
@@ -226,9 +229,9 @@ def _object_kind(cls: type, names: Iterable[str]) -> Kind:
 
     def read(content: Content, arrays: ArrayReader, depth: int) -> Any:
         stored = content.part("is")
-        stored.only(*names)
+        given = stored.among(names)
         try:
-            return cls(**{name: read_value(stored.any(name), arrays, depth) for name in names})
+            return cls(**{name: read_value(stored.any(name), arrays, depth) for name in given})
         except (TypeError, ValueError, AttributeError) as error:
             raise Unreadable(f"its {cls.__name__} has options that do not fit ({error})") from None
 
