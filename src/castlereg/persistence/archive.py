@@ -122,7 +122,7 @@ def _check_members(members: list[zipfile.ZipInfo], size: int) -> None:
         if name in seen:
             raise Unreadable(f"it has {name!r} twice")
         seen.add(name)
-        if member.orig_filename != name or not name.isprintable() or {"/", "\\", ".."} & {*name, name[:2]}:
+        if member.orig_filename != name or any(mark in name for mark in ("/", "\\", "..")):
             raise Unreadable(f"it has a member {member.orig_filename!r} whose name is a path")
         if member.flag_bits & 0x1:
             raise Unreadable(f"its member {name!r} is encrypted")
