@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from castlereg.acyclicity import ACYCLICITY
+from castlereg.acyclicity import ACYCLICITY, resolve_acyclicity
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, dense_weights, forward, hidden_units, output_layer, select, squared_adjacency
 
@@ -126,13 +126,31 @@ def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "exp
     input_weights : array of shape (channels, nodes, width)
     layout : Layout
     acyclicity : str
-        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`.
+        Which h, as in :func:`cycle_measure`.
 
     Returns
     -------
     array of shape ()
     """
-    return ACYCLICITY[acyclicity](squared_adjacency(input_weights, layout)) ** 2
+    return cycle_measure(input_weights, layout, acyclicity) ** 2
+
+
+def cycle_measure(input_weights: Array, layout: Layout, acyclicity: str = "expm") -> Array:
+    """Return h(A) itself, of which eq. 7 has the square.
+
+    Parameters
+    ----------
+    input_weights : array of shape (channels, nodes, width)
+    layout : Layout
+    acyclicity : str
+        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`, or ``"auto"``, see
+        :func:`castlereg.acyclicity.resolve_acyclicity`.
+
+    Returns
+    -------
+    array of shape ()
+    """
+    return ACYCLICITY[resolve_acyclicity(acyclicity, layout.n_nodes)](squared_adjacency(input_weights, layout))
 
 
 def l1_norm(input_weights: Array, penalized: Array | None = None) -> Array:

@@ -5,9 +5,9 @@ is an edge j -> k), and returns one number ``h(A) >= 0``:
 
 - zero when the graph has no directed cycle, exactly and at any scale, and positive when it has one
   (:func:`truncated_series` misses cycles of ten nodes and more), unless that underflows;
-- growing with every weight, and blind to the order of the nodes;
-- finite, with a finite gradient, for any finite float32 weights (:func:`truncated_series` is not); :func:`log_determinant`
-  and :func:`spectral_radius` say where their gradient is not the exact slope;
+- growing with every weight of a cycle (:func:`log_determinant` within its domain), and blind to the order of the nodes;
+- finite, with a finite gradient, for any finite float32 weights (:func:`truncated_series` is not);
+  :func:`log_determinant` and :func:`spectral_radius` say where their gradient is not the exact slope;
 - a plain JAX function: differentiate, ``jit`` and ``vmap`` it.
 
 ============  ==========================  ==========================  =====================================

@@ -36,12 +36,13 @@ def log_determinant(adjacency: Array) -> Array:
 
     Notes
     -----
-    DAGMA's h is ``-log det(sI - A) + p log s``, for spectral radii below s. Here s is 1 while the norm of A (the largest
-    row or column sum, whichever is less, which the spectral radius cannot pass) is at most 0.99.
+    DAGMA's h is ``-log det(sI - A) + p log s``, for spectral radii below s. Here s is 1 while the norm of A (the
+    largest row or column sum, whichever is less, which the spectral radius cannot pass) is at most 0.99.
     For a larger norm, ``s = norm / 0.99`` and ``h = -(1 + log s) log det(I - A/s)``: always inside the domain, the
     same value and slope at the seam, growing with the scale of A, finite for any finite A. The gradient takes s
     for a constant, as DAGMA does. That of s itself would reward larger weights outside of cycles, which raise s and so
-    hide cycles. It is therefore not the exact slope there, but it is never negative, and zero for edges outside of cycles.
+    hide cycles. It is therefore not the exact slope there, but it is never negative, and zero for edges outside of
+    cycles. The value there grows with the scale of A as a whole, and not always with a single weight.
 
     The elimination only adds and multiplies non-negative numbers (it sums walks through more and more nodes), so that
     small values keep their digits and a graph without cycles gives exactly zero.

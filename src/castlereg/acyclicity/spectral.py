@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from castlereg.acyclicity.exponential import LARGEST_LOG_VALUE, past_the_exact_range
@@ -48,13 +49,15 @@ def spectral_radius(adjacency: Array) -> Array:
     ``u v^T / u^T v``. Every step keeps half of the old vector: on a ring, the plain iteration would go round for ever.
     Nodes without parents or without children are taken away first, again and again. No node is left of a graph without
     cycles, which gives exactly zero, with a zero gradient; and every node left has somewhere to go, so that no step
-    divides by zero. It starts with equal weight on the nodes left and stops when nothing changes, after 100 steps at most.
+    divides by zero. It starts with equal weight on the nodes left, and stops when nothing changes, after 100 steps at
+    most.
 
     What to know before using it:
 
-    - It is of another order than the others: a loop of two small weights a has ``rho = a``, where the others have ``a^2``.
-    - The gradient sees only the strongest of separate groups of cycles. The others wait for their turn, and when two are
-      level the gradient jumps between them.
+    - It is of another order than the others: a loop of two small weights a has ``rho = a``, where the others have
+      ``a^2``.
+    - The gradient sees only the strongest of separate groups of cycles. The others wait for their turn, and when two
+      are level the gradient jumps between them.
     - The slope has no limit at a graph without cycles (the root of a product has none at zero); it is cut at 1e12.
     - Absent edges that would close a cycle through nodes taken away have no gradient.
     - Long cycles with unequal weights, and groups that are nearly level, converge slowly; after 100 steps the value is
@@ -95,7 +98,7 @@ spectral_radius.defvjp(_value_and_gradient, lambda gradient, cotangent: (cotange
 
 def _iterated(adjacency: Array, start: Array) -> _Iteration:
     """Return what power iteration ends with, for a matrix whose largest entry is 1."""
-    tolerance = float(jnp.finfo(adjacency.dtype).eps) ** 0.7  # 1e-5 for float32
+    tolerance = float(np.finfo(adjacency.dtype).eps) ** 0.7  # 1e-5 for float32
 
     def step(old: _Iteration) -> _Iteration:
         ahead = adjacency @ old.right

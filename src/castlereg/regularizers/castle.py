@@ -8,13 +8,13 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array
 
-from castlereg.acyclicity import ACYCLICITY
-from castlereg.network import squared_adjacency
+from castlereg.acyclicity import ACYCLICITY_CHOICES
 from castlereg.objective import (
     Pass,
     Sparsity,
     acyclicity_loss,
     capacity_norm,
+    cycle_measure,
     dag_loss,
     group_norm,
     l1_norm,
@@ -45,8 +45,9 @@ class Castle(Regularizer):
         Factor of the terms together.
     reconstruction : bool
         Whether all columns are reconstructed.
-    acyclicity : {"expm", "series"} or None
-        Measure of cycles, a key of :data:`castlereg.acyclicity.ACYCLICITY`; None leaves the term out.
+    acyclicity : {"expm", "series", "logdet", "polynomial", "spectral", "auto"} or None
+        Measure of cycles, a key of :data:`castlereg.acyclicity.ACYCLICITY`, or the one for so many nodes
+        (:func:`castlereg.acyclicity.resolve_acyclicity`); None leaves the term out.
     sparsity : {"l1", "group"} or None
         Norm of the input layers; None leaves the term out.
     capacity : bool
@@ -86,7 +87,7 @@ class Castle(Regularizer):
         check_number("reg_beta", self.reg_beta, least=0)
         check_number("reg_lambda", self.reg_lambda, least=0)
         if self.acyclicity is not None:
-            check_choice("acyclicity", self.acyclicity, ACYCLICITY)
+            check_choice("acyclicity", self.acyclicity, ACYCLICITY_CHOICES)
         if self.sparsity is not None:
             check_choice("sparsity", self.sparsity, ["l1", "group"])
         check_choice("acyclicity_schedule", self.acyclicity_schedule, ["fixed", "exact"])
@@ -160,7 +161,7 @@ class Castle(Regularizer):
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
         if self.ends_acyclic:
-            return ACYCLICITY[acyclicity](squared_adjacency(seen.parameters.input_weights, seen.layout))
+            return cycle_measure(seen.parameters.input_weights, seen.layout, acyclicity)
         return acyclicity_loss(seen.parameters.input_weights, seen.layout, acyclicity)
 
     def _sparsity_norm(self, seen: Pass) -> Array:
