@@ -15,7 +15,7 @@ import pytest
 import scipy.linalg
 from numpy.typing import NDArray
 
-from castlereg.acyclicity import ACYCLICITY, log_determinant, resolve_acyclicity, spectral_radius
+from castlereg.acyclicity import ACYCLICITY, log_determinant, resolve_acyclicity
 from castlereg.acyclicity.polynomial import power
 from castlereg.layout import Layout, Node
 from castlereg.objective import acyclicity_loss
@@ -234,4 +234,12 @@ def test_spectral_radius_next_to_a_graph_without_cycles() -> None:
 def test_auto_is_the_papers_measure_until_the_table_is_wide() -> None:
     assert [resolve_acyclicity("auto", n) for n in (2, 100, 200, 201, 5000)] == ["expm"] * 3 + ["logdet"] * 2
     assert [resolve_acyclicity(name, 5000) for name in CASES] == list(CASES)
-    assert spectral_radius is ACYCLICITY["spectral"]
+
+
+def test_auto_is_resolved_by_the_layout() -> None:
+    for n_nodes, name in ((200, "expm"), (201, "logdet")):
+        layout = Layout((*(Node() for _ in range(n_nodes - 1)), Node(target=True)))
+        weights = 0.05 * jnp.asarray(np.random.default_rng(0).normal(size=(n_nodes, n_nodes, 1)), jnp.float32)
+        losses = {one: float(acyclicity_loss(weights, layout, one)) for one in ("auto", "expm", "logdet")}
+        assert losses["auto"] == losses[name]
+        assert losses["expm"] != losses["logdet"]
