@@ -33,7 +33,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from castlereg.acyclicity import ACYCLICITY
+from castlereg.acyclicity import ACYCLICITY, resolve_acyclicity
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, forward, hidden_units, output_layer, select, squared_adjacency
 
@@ -127,13 +127,31 @@ def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "exp
     input_weights : array of shape (channels, nodes, width)
     layout : Layout
     acyclicity : str
-        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`.
+        Which h, as in :func:`cycle_measure`.
 
     Returns
     -------
     array of shape ()
     """
-    return ACYCLICITY[acyclicity](squared_adjacency(input_weights, layout)) ** 2
+    return cycle_measure(squared_adjacency(input_weights, layout), acyclicity) ** 2
+
+
+def cycle_measure(adjacency: Array, acyclicity: str = "expm") -> Array:
+    """Return h(A) itself, of which eq. 7 has the square.
+
+    Parameters
+    ----------
+    adjacency : array of shape (nodes, nodes)
+        From :func:`castlereg.network.squared_adjacency`.
+    acyclicity : str
+        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`, or ``"auto"``, see
+        :func:`castlereg.acyclicity.resolve_acyclicity`.
+
+    Returns
+    -------
+    array of shape ()
+    """
+    return ACYCLICITY[resolve_acyclicity(acyclicity, len(adjacency))](adjacency)
 
 
 def l1_norm(input_weights: Array, penalized: Array | None = None) -> Array:
@@ -323,6 +341,13 @@ def cell_losses(
 # --- the whole -----------------------------------------------------------------------------------
 
 
+class Cycles(NamedTuple):
+    """The measure of cycles of a whole graph, of which a step trains some columns."""
+
+    value: Array  # (), h(A)
+    slope: Array  # (nodes, nodes run), of h(A) in the edges into the nodes that the step runs
+
+
 class Pass(NamedTuple):
     """One pass of a batch through the network: what a regularizer may look at when it adds to the loss."""
 
@@ -333,7 +358,7 @@ class Pass(NamedTuple):
     supervised: Array  # ()
     nodes: Array | None  # (nodes run,), which nodes were run; None for all that are trained
     node_share: Array  # (nodes run,), what makes up for nodes that were not sampled, see node_shares
-    adjacency: Array | None  # (nodes, nodes), of all nodes where some were sampled, see squared_adjacency
+    cycles: Cycles | None  # of the whole graph where some nodes were sampled and a penalty measures cycles
     node_weight: Array  # (nodes,), 1, or 0 for constant columns
     null_loss: Array | None  # (nodes,), see cell_losses
     penalized: Array | None  # (channels, trained nodes), see l1_norm
@@ -387,7 +412,7 @@ def regularized_loss(
     penalized: Array | None = None,
     progress: Array | float = 1.0,
     sampled: Array | None = None,
-    adjacency: Array | None = None,
+    cycles: Cycles | None = None,
     heads: Sequence[Any] | None = None,
     states: Sequence[Any] | None = None,
     drawn: Sequence[Any] | None = None,
@@ -415,9 +440,9 @@ def regularized_loss(
     sampled : array of int, optional
         Nodes to train in this step, the targets last ("Managing computational
         complexity"); the others are not computed and get no gradient. All by default.
-    adjacency : array of shape (nodes, nodes), optional
-        Where nodes are sampled, :func:`castlereg.network.squared_adjacency` of all, if known: ``parameters`` are then
-        those of the sampled sub-networks alone.
+    cycles : Cycles, optional
+        Where nodes are sampled, the measure of cycles of the whole graph, if known: ``parameters`` are then those of
+        the sampled sub-networks alone.
     heads, states, drawn : sequence, optional
         For each regularizer its own trained arrays, its state, and what it drew for this step.
 
@@ -451,8 +476,8 @@ def regularized_loss(
     node_weight = jnp.ones(layout.n_nodes, batch.inputs.dtype) if node_weight is None else node_weight
     for regularizer, numbers in zip(regularizers, drawn, strict=True):
         batch = regularizer.on_batch(batch, numbers)
-    if sampled is not None and adjacency is None:
-        adjacency = squared_adjacency(parameters.input_weights, layout)
+    if sampled is not None and cycles is None:
+        cycles = _cycles(parameters, regularizers, layout, sampled)
         parameters = select(parameters, sampled)
 
     units, outputs, states = _run(parameters, batch, regularizers, sampled, heads, states or nothing, drawn)
@@ -471,7 +496,7 @@ def regularized_loss(
         supervised,
         sampled,
         jnp.asarray(node_shares(outputs.shape[1], layout), batch.inputs.dtype),
-        adjacency,
+        cycles,
         node_weight,
         null_loss,
         penalized,
@@ -482,6 +507,18 @@ def regularized_loss(
         penalty, own_terms = regularizer.penalty(seen, own_heads)
         total, terms = total + penalty, terms | own_terms
     return total, (terms, states)
+
+
+def _cycles(
+    parameters: Parameters, regularizers: Sequence[Regularizer], layout: Layout, sampled: Array
+) -> Cycles | None:
+    """Measure the cycles of the whole graph by what the regularizers have, if any."""
+    measure = next((one.measures_cycles_by for one in regularizers if one.measures_cycles_by is not None), None)
+    if measure is None:
+        return None
+    adjacency = jax.lax.stop_gradient(squared_adjacency(parameters.input_weights, layout))
+    value, slope = jax.value_and_grad(cycle_measure)(adjacency, measure)
+    return Cycles(value, slope[:, sampled])
 
 
 def _run(

@@ -8,12 +8,13 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array, lax
 
-from castlereg.acyclicity import ACYCLICITY
+from castlereg.acyclicity import ACYCLICITY_CHOICES
 from castlereg.network import squared_adjacency
 from castlereg.objective import (
     Pass,
     Sparsity,
     capacity_norm,
+    cycle_measure,
     dag_loss,
     group_norm,
     l1_norm,
@@ -44,8 +45,9 @@ class Castle(Regularizer):
         Factor of the terms together.
     reconstruction : bool
         Whether all columns are reconstructed.
-    acyclicity : {"expm", "series"} or None
-        Measure of cycles, a key of :data:`castlereg.acyclicity.ACYCLICITY`; None leaves the term out.
+    acyclicity : {"expm", "series", "logdet", "polynomial", "spectral", "auto"} or None
+        Measure of cycles, a key of :data:`castlereg.acyclicity.ACYCLICITY`, or the one for so many nodes
+        (:func:`castlereg.acyclicity.resolve_acyclicity`); None leaves the term out.
     sparsity : {"l1", "group"} or None
         Norm of the input layers; None leaves the term out.
     capacity : bool
@@ -85,7 +87,7 @@ class Castle(Regularizer):
         check_number("reg_beta", self.reg_beta, least=0)
         check_number("reg_lambda", self.reg_lambda, least=0)
         if self.acyclicity is not None:
-            check_choice("acyclicity", self.acyclicity, ACYCLICITY)
+            check_choice("acyclicity", self.acyclicity, ACYCLICITY_CHOICES)
         if self.sparsity is not None:
             check_choice("sparsity", self.sparsity, ["l1", "group"])
         check_choice("acyclicity_schedule", self.acyclicity_schedule, ["fixed", "exact"])
@@ -110,6 +112,11 @@ class Castle(Regularizer):
     def ends_acyclic(self) -> bool:
         """Whether the graph is cut on the way."""
         return self.acyclicity_schedule == "exact"
+
+    @property
+    def measures_cycles_by(self) -> str | None:
+        """The measure of cycles."""
+        return self.acyclicity
 
     @property
     def features_per_step(self) -> int | None:
@@ -153,16 +160,16 @@ class Castle(Regularizer):
         return reconstruction_loss(seen.losses, seen.batch, weight)
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
-        h = ACYCLICITY[acyclicity](self._squares(seen))
+        h = self._cycles(seen, acyclicity)
         return h if self.ends_acyclic else h**2
 
-    def _squares(self, seen: Pass) -> Array:
-        """Return the squared weight of every edge; those into nodes that were not sampled are constants."""
+    def _cycles(self, seen: Pass, acyclicity: str) -> Array:
+        """Return h(A); where nodes were sampled, with a slope in the edges into these alone."""
         squares = squared_adjacency(seen.parameters.input_weights, seen.layout)
-        if seen.nodes is None or seen.adjacency is None:
-            return squares
-        still = lax.stop_gradient(squares)
-        return lax.stop_gradient(seen.adjacency).at[:, seen.nodes].set(still + seen.node_share * (squares - still))
+        if seen.cycles is None:
+            return cycle_measure(squares, acyclicity)
+        value, slope = seen.cycles
+        return value + jnp.sum(slope * seen.node_share * (squares - lax.stop_gradient(squares)))
 
     def _sparsity_norm(self, seen: Pass) -> Array:
         penalized = seen.penalized

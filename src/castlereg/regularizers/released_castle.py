@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from castlereg.acyclicity import ACYCLICITY
 from castlereg.objective import Pass, Sparsity
 from castlereg.regularizers.castle import Castle
 
@@ -41,5 +40,5 @@ class ReleasedCastle(Castle):
         return supervised + rows * terms["reconstruction"] + terms["acyclicity"] + self.reg_beta * size
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
-        h = ACYCLICITY[acyclicity](self._squares(seen))
+        h = self._cycles(seen, acyclicity)
         return h + 0.5 * h**2

@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, mask_inputs, pack, select, squared_adjacency, unpack
-from castlereg.objective import cell_losses, regularized_loss, supervised_loss, target_outputs
+from castlereg.objective import Cycles, cell_losses, regularized_loss, supervised_loss, target_outputs
 from castlereg.regularizers import Regularizer
 from castlereg.training import sampled as sampling
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
@@ -199,10 +199,11 @@ def _run_steps(
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
     encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared)
     names = terms(inputs.regularizers)
+    measure = next((one.measures_cycles_by for one in inputs.regularizers if one.measures_cycles_by), None)
     progress = jnp.minimum(state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0)
 
     def gradient(
-        network: Parameters, heads: tuple[Any, ...], states: tuple[Any, ...], i: Array, **sampled: Array
+        network: Parameters, heads: tuple[Any, ...], states: tuple[Any, ...], i: Array, **sampled: Any
     ) -> tuple[tuple[Array, tuple[dict[str, Array], tuple[Any, ...]]], tuple[Parameters, Any]]:
         batch = as_batch(encoded[i], row_weights[i], inputs.standardization, layout)
 
@@ -238,28 +239,35 @@ def _run_steps(
         weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
         return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])
 
-    def sampled_step(i: Array, carry: tuple[tuple[Moving, Array], Array]) -> tuple[tuple[Moving, Array], Array]:
-        ((weights, moments, states), totals), adjacency = carry
+    def sampled_step(
+        i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
+    ) -> tuple[tuple[Moving, Array], sampling.KeptCycles | None]:
+        ((weights, moments, states), totals), kept = carry
         assert inputs.sampled is not None
         nodes = inputs.sampled[epoch, i]
         network = unpacked(weights)
         own = select(network, nodes)
-        value, slope = gradient(own, weights.heads, states, i, sampled=nodes, adjacency=adjacency)
+        cycles = None
+        if kept is not None and measure is not None:
+            kept = sampling.refreshed(kept, i, nodes, measure)
+            cycles = Cycles(kept.value, kept.slope[:, nodes])
+        value, slope = gradient(own, weights.heads, states, i, sampled=nodes, cycles=cycles)
         total, (by_name, states) = value
         updates, moments = sampling.update(adam, slope, moments, nodes)
         own, heads = jax.tree.map(lambda w, u: w - state.rate * u, (own, weights.heads), updates)
-        adjacency = adjacency.at[:, nodes].set(squared_adjacency(own.input_weights, layout))
+        if kept is not None:
+            kept = sampling.moved(kept, nodes, squared_adjacency(own.input_weights, layout))
         weights = Weights(pack(sampling.put_back(network, nodes, own)), heads)
         totals = totals + jnp.stack([total, *(by_name[name] for name in names)])
-        return (Moving(weights, moments, states), totals), adjacency
+        return (Moving(weights, moments, states), totals), kept
 
     start = Moving(state.weights, state.moments, state.regularizer_states)
     totals = jnp.zeros(1 + len(names), jnp.float32)
     if inputs.sampled is None:
         after, totals = lax.fori_loop(0, inputs.steps, step, (start, totals))
     else:
-        adjacency = squared_adjacency(state.weights.network.input_weights, layout)
-        (after, totals), _ = lax.fori_loop(0, inputs.steps, sampled_step, ((start, totals), adjacency))
+        kept = None if measure is None else sampling.keep_cycles(state.weights.network.input_weights, layout)
+        (after, totals), _ = lax.fori_loop(0, inputs.steps, sampled_step, ((start, totals), kept))
     return after, totals / inputs.steps
 
 

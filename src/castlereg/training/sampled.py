@@ -14,10 +14,48 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
-from castlereg.network import Parameters, select
+from castlereg.layout import Layout
+from castlereg.network import Parameters, select, squared_adjacency
+from castlereg.objective import cycle_measure
 
 # Where the nodes are in what each sub-network has for itself; the shared layers are left out.
 _NODE_AXES = Parameters(1, 0, (), 0, 0)  # type: ignore[arg-type]
+
+
+class KeptCycles(NamedTuple):
+    """The measure of cycles of the whole graph, kept from step to step."""
+
+    adjacency: Array  # (nodes, nodes), squared weights of all edges as they are
+    value: Array  # (), h(A), by its slope since it was last measured
+    slope: Array  # (nodes, nodes), as it was last measured
+
+
+def keep_cycles(input_weights: Array, layout: Layout) -> KeptCycles:
+    """Start with a graph that is yet to be measured."""
+    adjacency = squared_adjacency(input_weights, layout)
+    return KeptCycles(adjacency, jnp.zeros((), adjacency.dtype), jnp.zeros_like(adjacency))
+
+
+def refreshed(kept: KeptCycles, step: Array, nodes: Array, measure: str) -> KeptCycles:
+    """Measure the graph anew once every sub-network may have had its turn.
+
+    In between, a step moves few columns of the graph, by little: the slope tells how the measure changes. Where all
+    nodes are sampled every step measures anew.
+    """
+    every = max(1, len(kept.adjacency) // len(nodes))
+
+    def anew(kept: KeptCycles) -> KeptCycles:
+        value, slope = jax.value_and_grad(cycle_measure)(kept.adjacency, measure)
+        return KeptCycles(kept.adjacency, value, slope)
+
+    return lax.cond(step % every == 0, anew, lambda kept: kept, kept)
+
+
+def moved(kept: KeptCycles, nodes: Array, squares: Array) -> KeptCycles:
+    """Bring the graph up to date with new edges into some nodes, shape (nodes, nodes sampled)."""
+    change = squares - kept.adjacency[:, nodes]
+    value = jnp.maximum(kept.value + jnp.sum(kept.slope[:, nodes] * change), 0.0)
+    return KeptCycles(kept.adjacency.at[:, nodes].set(squares), value, kept.slope)
 
 
 class SampledMoments(NamedTuple):
