@@ -189,8 +189,8 @@ def _evaluation(
     note = f"Every row was predicted by networks trained on the other folds, {cv} in all."
     if PLAIN in said:
         note += (
-            " Both kinds of network have the same folds, options and starting weights; the plain one has no regularizer "
-            "but early stopping."
+            " Both kinds of network have the same folds, options and starting weights; the plain one has no "
+            "regularizer but early stopping."
         )
     note += (
         f" Intervals hold {COVERAGE:.0%} of {DRAWS:,} draws of rows with replacement, the same for all methods: they "
