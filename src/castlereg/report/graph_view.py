@@ -253,8 +253,8 @@ def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -
                 rank[line.cause, line.effect],
                 *edge_shape(line, drawn.places.routes[line.cause, line.effect]),
                 dashes(line),
-                line.width,
-                line.opacity,
+                float(line.width),
+                float(line.opacity),
                 line.effect in graph.targets,
             )
             for line in lines

@@ -174,6 +174,8 @@ def _of_numbers(
     centred = (truth - truth.mean()) / spread
     sums = _resampled(np.column_stack([*squares, centred, centred**2]), rng)
     variance = sums[:, -1] - sums[:, -2] ** 2
+    # A draw of a few rows may hold one value alone: then nothing is a share of the variance, and the draw is left out.
+    variance = np.where(variance > 1e-9, variance, np.nan)
     shares = sums[:, :-2] / variance[:, None]
     errors = np.sqrt(sums[:, :-2]) * spread
     return (
@@ -219,7 +221,7 @@ def _measure(name: str, unit: str, lower_is_better: bool, values: NDArray[np.flo
 
 
 def _interval(values: NDArray[np.float64]) -> Interval:
-    low, high = np.quantile(values[1:], [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+    low, high = np.nanquantile(values[1:], [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
     return Interval(float(values[0]), float(low), float(high))
 
 
