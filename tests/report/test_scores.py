@@ -34,7 +34,7 @@ def test_differences_are_paired() -> None:
     assert plain.low < mine.high
     assert gap.high < 0
     assert gap.value == pytest.approx(mine.value * (1 - 1.1**2))
-    assert scores.verdict[1].endswith("CASTLE is better on rows like these.")
+    assert scores.verdict[1].endswith("CASTLE is better, in this run.")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,15 @@ def test_the_verdict_says_which_is_better(factor: float, sentence: str) -> None:
     }
     scores = score_target(NumericTarget.fit(y, "y"), "y", y, said, seed=0)
     assert sentence in scores.verdict[1]
+
+
+def test_a_sure_but_tiny_difference_is_called_too_small() -> None:
+    rng = np.random.default_rng(0)
+    y, off = rng.normal(size=(2, 200))
+    said = {"CASTLE": y + off, "plain network": y + 1.001 * off, "guess": np.zeros(200)}
+    scores = score_target(NumericTarget.fit(y, "y"), "y", y, said, seed=0)
+    assert scores.differences[0].high < 0
+    assert scores.verdict[1].endswith("is too small to matter.")
 
 
 def test_the_verdict_names_the_scores_it_rests_on() -> None:

@@ -16,6 +16,8 @@ COVERAGE = 0.95
 DRAWS = 1000
 _MOST_POINTS = 1000  # more hide one another
 _MOST_CLASSES = 20  # a wider table of confusions nobody reads
+# Networks of another seed differ by more than this share of the error, and intervals over rows know nothing of that.
+_MATTERS = 0.01
 # Of a class that a fold never saw; scikit-learn's log loss has the same limit.
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
@@ -287,9 +289,11 @@ def _verdict(
         size = told(gap, max(measure.decimals, decimals_of([gap])))
         if gap.low <= 0 <= gap.high:
             sentences.append(f"The difference, {size}, is within noise.")
+        elif abs(gap.value) < _MATTERS * plain.value:
+            sentences.append(f"The difference, {size}, is too small to matter.")
         else:
             better = model if gap.value < 0 else "the plain network"
-            sentences.append(f"The difference is {size}: {better} is better on rows like these.")
+            sentences.append(f"The difference is {size}: {better} is better, in this run.")
     else:
         sentences.append(f"{subject}'s {what} is {first}.")
     guess, gap = scores[GUESS], gaps[GUESS]

@@ -44,7 +44,8 @@ def write_report(
     cv : int
         Folds of this measurement.
     random_state : int, RandomState, Generator or None
-        Decides folds, networks and intervals; by default the model's own. The same seed gives the same page.
+        Decides folds, networks and intervals; by default the model's own if that is a number, else a fresh one, which
+        the page shows. The same seed gives the same page.
     date : date, optional
         Shown on the page; by default today.
     progress : bool, optional
