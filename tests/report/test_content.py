@@ -20,6 +20,8 @@ from castlereg.tables.targets import ClassTarget, NumericTarget
 
 from .conftest import DATE, Fitted
 
+pytestmark = pytest.mark.xdist_group("report")  # one worker fits the model
+
 
 def test_scores_are_those_of_clones_on_rows_they_did_not_see(fitted: Fitted, content: ReportContent) -> None:
     model, X, y = fitted

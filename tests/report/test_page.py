@@ -20,6 +20,8 @@ from castlereg.report.scores import number
 from .conftest import DATE, Fitted
 from .handmade import HOSTILE, handmade
 
+pytestmark = pytest.mark.xdist_group("report")  # one worker fits the model
+
 HANDLERS = re.compile(r"on\w+$")
 VOID = {"meta", "input", "link", "img", "br", "hr"}
 
