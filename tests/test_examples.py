@@ -15,19 +15,21 @@ from castlereg.comparison import PAPER_METHODS
 ROOT = Path(__file__).parents[1]
 
 
-def test_demo_writes_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_writes_its_pictures_and_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mpl.use("agg")
     spec = importlib.util.spec_from_file_location("diabetes", ROOT / "examples" / "diabetes.py")
     assert spec is not None
     assert spec.loader is not None
     demo = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(demo)
-    result = demo.main(tmp_path, max_epochs=15)
+    result = demo.main(tmp_path, max_epochs=15, report_folds=2)
     printed = capsys.readouterr().out
     assert all(method in printed for method in PAPER_METHODS)
     assert result.to_frame().loc["CASTLE", "MSE"] < 1  # better than the mean
     for name in ("comparison.png", "graph.png", "training.png"):
         assert (tmp_path / name).stat().st_size > 10_000
+    assert f"Report: {tmp_path / 'report.html'}" in printed
+    assert "What predicts progression" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 PAGES = [
@@ -45,6 +47,7 @@ PAGES = [
             "datasets",
             "synthetic",
             "experiments",
+            "report",
         )
     ),
 ]
