@@ -18,7 +18,7 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from castlereg.layout import Layout
-from castlereg.network import Packed, Parameters, mask_inputs, pack, select, squared_adjacency, unpack
+from castlereg.network import Packed, Parameters, mask_inputs, pack, squared_adjacency, unpack
 from castlereg.objective import Cycles, cell_losses, regularized_loss, supervised_loss, target_outputs
 from castlereg.regularizers import Regularizer
 from castlereg.training import sampled as sampling
@@ -246,7 +246,7 @@ def _run_steps(
         assert inputs.sampled is not None
         nodes = inputs.sampled[epoch, i]
         network = unpacked(weights)
-        own = select(network, nodes)
+        own = sampling.cut_out(network, nodes)
         cycles = None
         if kept is not None and measure is not None:
             kept = sampling.refreshed(kept, i, nodes, measure)
