@@ -15,6 +15,7 @@ from castlereg.estimators import (
     NetworkRegressorCV,
 )
 from castlereg.graph import CausalGraph, EdgeConstraints
+from castlereg.training.mesh import use_devices
 
 __version__ = "0.1.0.dev0"
 
@@ -34,4 +35,5 @@ __all__ = [
     "NetworkRegressorCV",
     "compare",
     "generalization_bound",
+    "use_devices",
 ]

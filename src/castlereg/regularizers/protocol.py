@@ -19,6 +19,7 @@ hook                    what it is for
 ``needs_all_nodes``     train the sub-networks of all columns, not the target's alone (CASTLE)
 ``folded``              leave something in the network that predicts (batch norm)
 ``ends_acyclic``        have the trainer cut the graph to one without cycles on the way (exact CASTLE)
+``rows_are_independent``  let devices each take some rows of a batch
 ======================  =======================================================================
 """
 
@@ -57,6 +58,15 @@ class Regularizer:
         """Whether the trainer cuts every member's graph to one without cycles and goes on with that.
 
         :attr:`castlereg.objective.Pass.progress` tells how near the cut is.
+        """
+        return False
+
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether several devices may each take some rows of a batch, see ``docs/devices.md``.
+
+        True says that the loss stays a sum over rows, each times its weight, plus what depends on no row: nothing is
+        drawn for each row, no row sees another, and the penalty has no statistic of the batch but such sums.
         """
         return False
 

@@ -22,6 +22,7 @@ from castlereg.network import Packed, mask_inputs, pack, unpack
 from castlereg.objective import cell_losses, regularized_loss, supervised_loss, target_outputs
 from castlereg.regularizers import Regularizer
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
+from castlereg.training.row_shares import RowShares
 from castlereg.training.standardization import Standardization, as_batch
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
@@ -105,9 +106,9 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
     layout : Layout
     hidden_layer_sizes : tuple of int
     mesh : Mesh
-        Its devices share the members out.
+        Its groups of devices share the members out, the devices of a group the rows of a batch.
     lanes : int
-        Members that advance side by side on one device.
+        Members that advance side by side in one group.
     arguments : hashable
         Structure and shapes of what the program will be called with, from :func:`signature`: each has a program.
 
@@ -116,10 +117,11 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
     callable
         ``log`` has shape (members, epochs, columns), NaN where an epoch was not run.
     """
+    shares = RowShares(mesh.shape["rows"])
 
     def on_device(states: MemberState, inputs: MemberInputs, shared: Shared) -> tuple[MemberState, Array]:
         def one(member: tuple[MemberState, MemberInputs]) -> tuple[MemberState, Array]:
-            return _train_member(layout, hidden_layer_sizes, *member, shared)
+            return _train_member(layout, hidden_layer_sizes, *member, shared, shares)
 
         return lax.map(one, (states, inputs), batch_size=lanes if lanes > 1 else None)
 
@@ -145,11 +147,12 @@ def _train_member(
     state: MemberState,
     inputs: MemberInputs,
     shared: Shared,
+    shares: RowShares,
 ) -> tuple[MemberState, Array]:
     """Run epochs of one member until they are done or it stops."""
     log = jnp.full((inputs.batches.shape[0], len(log_columns(inputs.regularizers))), jnp.nan, jnp.float32)
-    validation = as_batch(*_gather(inputs.validation_rows, inputs, shared), inputs.standardization, layout)
-    validation = validation._replace(weight=validation.weight / jnp.sum(validation.weight))
+    validation = as_batch(*_gather(inputs.validation_rows, inputs, shared, shares), inputs.standardization, layout)
+    validation = validation._replace(weight=validation.weight / shares.sum(jnp.sum(validation.weight)))
     targets = jnp.asarray(layout.targets)
 
     def predictor(weights: Weights, regularizer_states: tuple[Any, ...]) -> Packed:
@@ -161,14 +164,14 @@ def _train_member(
     def validation_loss(network: Packed) -> Array:
         outputs = target_outputs(unpack(network, hidden_layer_sizes, layout.output_width), validation.inputs, layout)
         null_loss = inputs.standardization.null_loss
-        return supervised_loss(cell_losses(outputs, validation, layout, targets, null_loss), validation)  # type: ignore[arg-type]
+        return shares.sum(supervised_loss(cell_losses(outputs, validation, layout, targets, null_loss), validation))  # type: ignore[arg-type]
 
     def unfinished(carry: tuple[Array, MemberState, Array]) -> Array:
         return (carry[0] < shared.epochs) & carry[1].active
 
     def epoch(carry: tuple[Array, MemberState, Array]) -> tuple[Array, MemberState, Array]:
         i, before, log = carry
-        after, totals = _run_steps(layout, hidden_layer_sizes, i, before, inputs, shared)
+        after, totals = _run_steps(layout, hidden_layer_sizes, i, before, inputs, shared, shares)
         network = predictor(after.weights, after.regularizer_states)
         loss = validation_loss(network)
         finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
@@ -194,9 +197,10 @@ def _run_steps(
     state: MemberState,
     inputs: MemberInputs,
     shared: Shared,
+    shares: RowShares,
 ) -> tuple[Moving, Array]:
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
-    encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared)
+    encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared, shares)
     regularizers, names = inputs.regularizers, terms(inputs.regularizers)
     progress = jnp.minimum(state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0)
 
@@ -225,7 +229,7 @@ def _run_steps(
         network = unpack(weights.network, hidden_layer_sizes, layout.output_width)
         (total, (by_name, states)), gradient = jax.value_and_grad(loss, has_aux=True)((network, weights.heads))
         # Weights of edges that may not be are zero from the start and stay so.
-        packed = Weights(pack(mask_inputs(gradient[0], inputs.edge_mask)), gradient[1])
+        packed = shares.mean(Weights(pack(mask_inputs(gradient[0], inputs.edge_mask)), gradient[1]))
         updates, moments = adam.update(packed, moments)
         weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
         return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])
@@ -233,14 +237,19 @@ def _run_steps(
     start = Moving(state.weights, state.moments, state.regularizer_states)
     totals = jnp.zeros(1 + len(names), jnp.float32)
     after, totals = lax.fori_loop(0, inputs.steps, step, (start, totals))
-    return after, totals / inputs.steps
+    return after, shares.mean(totals) / inputs.steps
 
 
-def _gather(rows: Array, inputs: MemberInputs, shared: Shared) -> tuple[Array, Array]:
-    """Collect rows, shape (..., batch): their channels as encoded, and weights that make a sum over them a mean."""
+def _gather(rows: Array, inputs: MemberInputs, shared: Shared, shares: RowShares) -> tuple[Array, Array]:
+    """Collect this device's rows of a batch, shape (..., batch).
+
+    Returns their channels as encoded, and weights that make a sum over them a mean, or one that :class:`RowShares`
+    makes a mean over all rows of the batch.
+    """
+    rows = shares.own(rows, empty_row=len(shared.weight) - 1)
     weight = shared.weight[rows]
-    present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
-    return shared.inputs[rows], weight / (present * inputs.mean_weight)
+    present = jnp.maximum(shares.sum(jnp.sum(weight > 0, axis=-1, keepdims=True)), 1)
+    return shared.inputs[rows], weight / (present * inputs.mean_weight / shares.n_devices)
 
 
 def _close_epoch(
