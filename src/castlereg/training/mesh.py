@@ -89,11 +89,17 @@ def training_mesh(n_members: int, batch_size: int, splits_rows: bool) -> Mesh:
     devices = chosen_devices()
     rows = _rows_per_batch(devices, n_members, batch_size) if splits_rows else 1
     groups = [devices[first : first + rows] for first in range(0, len(devices) - rows + 1, rows)]
-    if _several_processes(device for group in groups for device in group):
-        groups = _processes_in_turn(groups)
-    else:
-        groups = groups[: max(1, n_members)]
-    return _mesh(tuple(groups))
+    if not _several_processes(devices):
+        return _mesh(tuple(groups[: max(1, n_members)]))
+    left_out = {device.process_index for device in devices[len(groups) * rows :]} - {
+        d.process_index for d in groups[-1]
+    }
+    if left_out:
+        raise ValueError(
+            f"use_devices(rows={rows}) leaves out process {min(left_out)}: choose a number that divides the "
+            f"{len(devices)} devices"
+        )
+    return _mesh(tuple(_processes_in_turn(groups)))
 
 
 def chosen_devices() -> tuple[jax.Device, ...]:
@@ -127,7 +133,7 @@ def _rows_per_batch(devices: Sequence[jax.Device], n_members: int, batch_size: i
     return max((r for r in range(1, most + 1) if n % r == 0), default=1)
 
 
-def _several_processes(devices: Iterator[jax.Device] | Sequence[jax.Device]) -> bool:
+def _several_processes(devices: Sequence[jax.Device]) -> bool:
     """Tell whether devices are those of all processes, or of this one alone; refuse anything between."""
     owners = {device.process_index for device in devices}
     if owners == {jax.process_index()}:

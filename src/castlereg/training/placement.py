@@ -66,12 +66,13 @@ def check_agreement(
         "seeds (random_state)": zlib.crc32(repr(seeds).encode()),
         "settings": zlib.crc32(repr((table.layout, strengths, hidden_layer_sizes, schedule)).encode()),
     }
-    for name, numbers in zip(parts, _of_all(list(parts.values()), mesh, np.uint32).T, strict=True):
-        if (numbers != numbers[0]).any():
-            raise ValueError(
-                f"processes joined by jax.distributed were given different {name}: call fit with the same arguments in "
-                "each, or train in each alone inside use_devices(jax.local_devices())"
-            )
+    of_all = _of_all(list(parts.values()), mesh, np.uint32)
+    different = [name for name, numbers in zip(parts, of_all.T, strict=True) if (numbers != numbers[0]).any()]
+    if different:
+        raise ValueError(
+            f"processes joined by jax.distributed were given different {' and '.join(different)}: call fit with the "
+            "same arguments in each, or train in each alone inside use_devices(jax.local_devices())"
+        )
 
 
 def _of_all(numbers: list[int], mesh: Mesh, dtype: Any) -> NDArray[Any]:
