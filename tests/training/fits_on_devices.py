@@ -53,26 +53,28 @@ def mesh_of(*regularizers: Regularizer) -> dict[str, int]:
 def in_one_process(folder: str) -> None:
     jax.config.update("jax_num_cpu_devices", 4)
     with use_devices(1):
-        save(folder, "4 members, 1 device", fitted(4))
+        save(folder, "5 members, 1 device", fitted(5))
+        save(folder, "1 member, 1 device", fitted(1))
     with use_devices(3):
-        save(folder, "4 members, 3 devices", fitted(4))
+        save(folder, "5 members, 3 devices", fitted(5))
     with use_devices(rows=2):
-        save(folder, "4 members, 2 x 2 devices", fitted(4))
+        save(folder, "5 members, 2 x 2 devices", fitted(5))
         assert mesh_of(Castle()) == {"members": 2, "rows": 2}
         assert mesh_of(Castle(), Dropout()) == mesh_of(Castle(acyclicity_schedule="exact")) == {"members": 2, "rows": 1}
     stack.lanes = lambda mesh, members_per_device: members_per_device  # as on an accelerator
     with use_devices(rows=4):
-        save(folder, "4 members side by side, 4 devices of rows", fitted(4))
+        save(folder, "5 members side by side, 4 devices of rows", fitted(5))
 
 
 def in_joined_processes(folder: str, port: str, process: int, n_processes: int) -> None:
     jax.distributed.initialize(f"127.0.0.1:{port}", n_processes, process, initialization_timeout=60)
-    save(folder, f"4 members, process {process}", fitted(4))
+    save(folder, f"5 members, process {process}", fitted(5))
     assert jax.device_count() == n_processes, "the cluster keeps the devices it was given"
+    save(folder, f"1 member, process {process}", fitted(1))  # the other process has none
     with use_devices(rows=2):
-        save(folder, f"4 members, rows, process {process}", fitted(4))
+        save(folder, f"5 members, rows, process {process}", fitted(5))
     try:
-        fitted(4, random_state=process)
+        fitted(5, random_state=process)
     except ValueError as error:
         assert "different rows and seeds (random_state)" in str(error)
     else:

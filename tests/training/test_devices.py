@@ -43,29 +43,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "where",
     [
-        "4 members, 3 devices",
-        "4 members, 2 x 2 devices",
-        "4 members side by side, 4 devices of rows",
-        "4 members, process 0",
-        "4 members, process 1",
-        "4 members, rows, process 0",
-        "4 members, rows, process 1",
+        "5 members, 3 devices",
+        "5 members, 2 x 2 devices",
+        "5 members side by side, 4 devices of rows",
+        "5 members, process 0",
+        "5 members, process 1",
+        "5 members, rows, process 0",
+        "5 members, rows, process 1",
+        "1 member, process 0",
+        "1 member, process 1",
     ],
 )
 def test_networks_are_the_same_wherever_they_train(where: str, folder: Path) -> None:
-    expected, result = np.load(folder / "4 members, 1 device.npz"), np.load(folder / f"{where}.npz")
+    n_members = where.split(",")[0].removesuffix(" side by side")
+    expected, result = np.load(folder / f"{n_members}, 1 device.npz"), np.load(folder / f"{where}.npz")
     for name in expected.files:
         np.testing.assert_allclose(result[name], expected[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_members_stop_at_different_epochs_here(folder: Path) -> None:
     """Otherwise none of them would leave early."""
-    member = np.load(folder / "4 members, 1 device.npz")["history"][:, 0]
+    member = np.load(folder / "5 members, 1 device.npz")["history"][:, 0]
     assert len(set(np.bincount(member.astype(int)))) > 1
 
 
 def test_joined_processes_end_with_the_same_bits(folder: Path) -> None:
-    for name in ("4 members", "4 members, rows"):
+    for name in ("5 members", "5 members, rows"):
         first, second = (np.load(folder / f"{name}, process {i}.npz") for i in range(2))
         for part in first.files:
             np.testing.assert_array_equal(first[part], second[part])

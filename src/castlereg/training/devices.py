@@ -62,8 +62,8 @@ def compiler_options(mesh: Mesh) -> dict[str, bool]:
     Devices that are cores of one process are busy with their own members: a matrix product that is shared out among
     them makes each wait for the others.
     """
-    first, *others = (device.process_index for device in mesh.devices.flat)
-    cores = mesh.devices.flat[0].platform == "cpu" and len({first, *others}) <= len(others)
+    processes = {device.process_index for device in mesh.devices.flat}
+    cores = mesh.devices.size > len(processes) and mesh.devices.flat[0].platform == "cpu"
     return {"xla_cpu_multi_thread_eigen": False} if cores else {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -55,12 +55,13 @@ def use_devices(devices: int | Sequence[jax.Device] | None = None, *, rows: int 
     >>> with use_devices(1):
     ...     model = CastleRegressor(n_members=2, max_epochs=2, random_state=0).fit(X, y)
     """
-    if isinstance(devices, int):
-        check_integer("devices", devices)
-    elif devices is not None:
+    if isinstance(devices, Iterable):
         devices = tuple(devices)
         if not devices or not all(isinstance(device, jax.Device) for device in devices):
             raise ValueError(f"devices={devices!r} must be a number or some of jax.devices()")
+    elif devices is not None:
+        check_integer("devices", devices)
+        devices = int(devices)
     if rows is not None:
         check_integer("rows", rows)
     token = _choice.set(_Choice(devices, rows))
