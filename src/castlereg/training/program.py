@@ -99,7 +99,7 @@ _MOST_PROGRAMS = 64
 
 @lru_cache(maxsize=_MOST_PROGRAMS)
 def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int, arguments: Hashable) -> Any:
-    """Return the jitted program ``(states, inputs, shared) -> (states, log)`` for a stack.
+    """Return the jitted program ``(states, inputs, shared) -> [*leaves of states, log]`` for a stack.
 
     Parameters
     ----------
@@ -132,7 +132,12 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
         out_specs=(MEMBERS, MEMBERS),
         check_vma=False,
     )
-    return jax.jit(program, donate_argnums=0, compiler_options=compiler_options(mesh))
+
+    def flat(states: MemberState, inputs: MemberInputs, shared: Shared) -> list[Array]:
+        # To build the states again JAX would run Python, which hears Ctrl-C and loses what the program has returned.
+        return jax.tree.leaves(program(states, inputs, shared))
+
+    return jax.jit(flat, donate_argnums=0, compiler_options=compiler_options(mesh))
 
 
 def signature(*arguments: Any) -> Hashable:

@@ -194,6 +194,17 @@ class _Stack:
         """Groups of devices, each of which has members of its own."""
         return int(self.mesh.shape["members"])
 
+    @property
+    def states(self) -> program.MemberState:
+        """What the devices hold; built anew from its leaves, which a single assignment replaces in :meth:`_run`."""
+        states: program.MemberState = jax.tree.unflatten(self.structure, self.leaves[: self.structure.num_leaves])
+        return states
+
+    @states.setter
+    def states(self, states: program.MemberState) -> None:
+        self.leaves: list[jax.Array] = jax.tree.leaves(states)
+        self.structure: Any = jax.tree.structure(states)
+
     def advance(self) -> None:
         """Run the program once and bring the books up to date."""
         done = int(self.epoch[self.active].min())
@@ -212,15 +223,15 @@ class _Stack:
     def _run(self, epochs: Any) -> jax.Array:
         """Call the program, which takes the states away and returns them changed; return its log."""
         inputs, shared = self._inputs(), self.shared._replace(epochs=epochs)
-        returned: list[tuple[program.MemberState, jax.Array]] = []
+        returned: list[list[jax.Array]] = []
         try:
             # Ctrl-C that comes while the program runs is heard between two steps of this function. What the program
             # returns is in the list by then, or the program was not called.
             returned.extend(map(self.program, (self.states,), (inputs,), (shared,)))
         finally:
             if returned:
-                self.states = returned[0][0]
-        return returned[0][1]
+                self.leaves = returned[0]
+        return returned[0][-1]
 
     def _epochs_of_call(self, done: int) -> int:
         """Count the epochs of a call: the last one ends with training, and one ends where the graph is cut."""
