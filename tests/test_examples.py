@@ -48,6 +48,7 @@ PAGES = [
             "synthetic",
             "experiments",
             "report",
+            "devices",
         )
     ),
 ]
