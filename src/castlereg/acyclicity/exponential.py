@@ -13,9 +13,10 @@ from jax import Array, lax
 
 # The Taylor polynomial of degree 9 is exact to float32 rounding up to this norm: 0.84**9 / 10! < 6e-8.
 _TAYLOR_NORM: Final = 0.84
-# Squaring the polynomial s times reaches walks of length 9 * 2**s, those up to 2**s to five digits. Walks longer than
-# this are below float32's smallest number while the spectral radius is below 20: 20**128 / 128! = 1e-49.
-_LONGEST_WALK: Final = 128
+# The polynomial sees walks of length 9. Squaring it s times reaches length 9 * 2**s, and those up to 2**s have five
+# digits. Walks longer than 2**7 are below float32's smallest number while the spectral radius is below 20: 20**128 /
+# 128! = 1e-49.
+_MORE_SQUARINGS: Final = (4, 5, 6, 7)
 # From here on h grows like a logarithm, so that h, h**2 and their gradients stay inside float32.
 # tr exp(A) of a dense graph of 1000 nodes with spectral radius 20 is e**26.9: still exact.
 LARGEST_LOG_VALUE: Final = 28.0
@@ -79,31 +80,7 @@ trace_exponential.defvjp(_forward, _backward)
 
 def _value_and_gradient(adjacency: Array) -> tuple[Array, Array]:
     """Return h(A) and ``dh/dA``, both from one exponential."""
-    adjacency = jnp.minimum(jnp.asarray(adjacency), LARGEST_WEIGHT)
-    norm = jnp.minimum(adjacency.sum(axis=0).max(), adjacency.sum(axis=1).max())
-    return lax.cond(norm <= _TAYLOR_NORM, _by_series, _by_squaring, adjacency, norm)
-
-
-def _by_series(adjacency: Array, norm: Array) -> tuple[Array, Array]:
-    """Return h(A) and its gradient for a small A, which trained networks have nearly always.
-
-    Unless cycles of ten and more nodes could matter: what the series leaves out is at most
-    the sum of ``p norm^k / k!`` for k >= 10, and counts when it could pass a millionth of h.
-    """
-    product = _taylor9(adjacency)
-    trace = jnp.trace(product)
-    remainder = len(product) * norm**10 / (3628800 * (1 - norm / 11))
-    identity = jnp.eye(len(product), dtype=product.dtype)
-    return lax.cond(
-        remainder <= 1e-6 * trace,
-        lambda: (trace, product.T + identity),
-        lambda: _by_squaring(adjacency, norm),
-    )
-
-
-def _by_squaring(adjacency: Array, norm: Array) -> tuple[Array, Array]:
-    """Return h(A) and its gradient for any A."""
-    product, log_scale = _exponential_minus_identity(adjacency, norm)
+    product, log_scale = _exponential_minus_identity(jnp.minimum(jnp.asarray(adjacency), LARGEST_WEIGHT))
     return continued(jnp.trace(product), product, log_scale)
 
 
@@ -144,18 +121,30 @@ def past_the_exact_range(log_value: Array) -> tuple[Array, Array]:
     return excess, math.exp(LARGEST_LOG_VALUE) * (1 + jnp.log1p(excess))
 
 
-def _exponential_minus_identity(adjacency: Array, norm: Array) -> tuple[Array, Array]:
-    """Return ``F`` and ``c`` with ``exp(A) - I = e^c F``, by scaling and squaring."""
-    squarings = jnp.ceil(jnp.log2(jnp.maximum(norm / _TAYLOR_NORM, _longest_walk_that_counts(adjacency, norm))))
-    small = _taylor9(adjacency * jnp.exp2(-squarings))
+def _exponential_minus_identity(adjacency: Array) -> tuple[Array, Array]:
+    """Return ``F`` and ``c`` with ``exp(A) - I = e^c F``, by scaling and squaring.
+
+    Trained networks nearly always have a small A and no long cycles that matter: four products, no squaring.
+    """
+    halvings = jnp.maximum(jnp.ceil(jnp.log2(_norm(adjacency) / _TAYLOR_NORM)), 0.0)
+    x = adjacency * jnp.exp2(-halvings)
+    x2 = _product(x, x)
+    x3 = _product(x2, x)
+    squarings = jnp.maximum(halvings, _squarings_for_long_walks(x, x2, x3, halvings))
+    shrink = jnp.exp2(halvings - squarings)
 
     def square(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         left, product, log_scale = state
         return left - 1, *squared(product, log_scale)
 
-    start = (squarings, small, jnp.zeros_like(norm))
+    start = (squarings, _taylor9(x * shrink, x2 * shrink**2, x3 * shrink**3), jnp.zeros_like(squarings))
     _, product, log_scale = lax.while_loop(lambda state: state[0] > 0, square, start)
     return product, log_scale
+
+
+def _norm(matrix: Array) -> Array:
+    """Return a bound of the spectral radius of a non-negative matrix."""
+    return jnp.minimum(matrix.sum(axis=0).max(), matrix.sum(axis=1).max())
 
 
 def squared(product: Array, log_scale: Array) -> tuple[Array, Array]:
@@ -171,23 +160,31 @@ def rescaled(product: Array, log_scale: Array) -> tuple[Array, Array]:
     return product / rescale, log_scale + jnp.log(rescale)
 
 
-def _longest_walk_that_counts(adjacency: Array, norm: Array) -> Array:
-    """Return a power of two beyond which closed walks are below a millionth of h, or the longest cycle there can be.
+def _squarings_for_long_walks(x: Array, x2: Array, x3: Array, halvings: Array) -> Array:
+    """Return how often to square so that closed walks which are left out are below a millionth of h, or there are none.
 
-    Walks of length k weigh at most ``p norm^k / k!`` together, and h is at least what cycles of two nodes give.
+    Closed walks of length k weigh at most ``p radius^k / k!`` together, and h is at least what those of two and three
+    nodes give. The radius is at most the norm, and the third root of the third power's norm.
+
+    Parameters
+    ----------
+    x, x2, x3 : array of shape (p, p)
+        ``A / 2^halvings`` and its powers.
+    halvings : array of shape ()
     """
-    longest = min(len(adjacency), _LONGEST_WALK)
-    lengths = 2.0 ** np.arange(np.ceil(np.log2(longest)) + 1)
-    at_most = np.log(len(adjacency)) + lengths * jnp.log(norm) - scipy.special.gammaln(lengths + 1)
-    at_least = jnp.log(jnp.sum(adjacency * adjacency.T) / 2)
+    n_nodes = len(x)
+    seen = np.array([9.0, *(2.0**s for s in _MORE_SQUARINGS if 2.0 ** (s - 1) < n_nodes and n_nodes > 9)])
+    enough = np.array([0.0, *_MORE_SQUARINGS])[: len(seen)]
+    log_2 = halvings * np.log(2.0)
+    log_radius = jnp.log(jnp.minimum(_norm(x), jnp.cbrt(_norm(x3)))) + log_2
+    at_most = np.log(2.0 * n_nodes) + (seen + 1) * log_radius - scipy.special.gammaln(seen + 2)
+    at_least = jnp.logaddexp(jnp.log(jnp.trace(x2) / 2) + 2 * log_2, jnp.log(jnp.trace(x3) / 6) + 3 * log_2)
     negligible = at_most <= at_least + np.log(1e-6)
-    return jnp.where(negligible.any(), jnp.asarray(lengths)[jnp.argmax(negligible)], longest).astype(adjacency.dtype)
+    return jnp.where(negligible.any(), jnp.asarray(enough)[jnp.argmax(negligible)], enough[-1]).astype(x.dtype)
 
 
-def _taylor9(x: Array) -> Array:
-    """Return the sum of ``x**i / i!`` for i = 1..9 with four products."""
-    x2 = _product(x, x)
-    x3 = _product(x2, x)
+def _taylor9(x: Array, x2: Array, x3: Array) -> Array:
+    """Return the sum of ``x**i / i!`` for i = 1..9 with two more products."""
     tail = x / 5040 + x2 / 40320 + x3 / 362880
     middle = x / 24 + x2 / 120 + x3 / 720 + _product(x3, tail)
     return x + x2 / 2 + x3 / 6 + _product(x3, middle)
@@ -219,4 +216,5 @@ def truncated_series(adjacency: Array) -> Array:
     >>> float(truncated_series(ring))
     0.0
     """
-    return jnp.trace(_taylor9(adjacency))
+    square = _product(adjacency, adjacency)
+    return jnp.trace(_taylor9(adjacency, square, _product(square, adjacency)))
