@@ -15,12 +15,19 @@ from pathlib import Path
 from types import ModuleType
 
 import matplotlib as mpl
+from sklearn.datasets import load_diabetes
 from tqdm import tqdm
+
+from castlereg import CastleRegressorCV
 
 EXAMPLES = ("healthcare", "housing", "marketing", "noisy_columns", "knowledge", "own_loop")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
-_OPENING = """# Gallery
+_OPENING = """---
+hide: [navigation]
+---
+
+# Gallery
 
 Six examples, each a script that runs by itself: `python examples/housing.py` prints and draws what is shown here, into
 the folder `demo`. Some tables are looked for as [Datasets](datasets.md) says; an example whose table is not there says
@@ -42,6 +49,15 @@ def main(page: Path = DOCS / "gallery.md", pictures: Path = DOCS / "images" / "g
             print(f"{name}: not run again. {printed.getvalue()}", file=sys.stderr)
     text = "\n".join([_OPENING, *(f"<!-- {name} -->\n{known[name]}" for name in EXAMPLES if name in known)])
     page.write_text(text, encoding="utf-8")
+    draw_diabetes(pictures.parent / "diabetes_graph.png")
+
+
+def draw_diabetes(path: Path) -> None:
+    """Draw the graph on the first page: the diabetes table, ten folds, the chosen beta."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    graph = CastleRegressorCV(random_state=0).fit(X, y.rename("progression")).graph_
+    ax = graph.plot(max_edges=16)
+    ax.figure.figure.savefig(path, dpi=160, bbox_inches="tight")
 
 
 def sections(text: str) -> dict[str, str]:
