@@ -18,7 +18,7 @@ from castlereg import CastleRegressorCV, compare
 from castlereg.datasets import load
 
 
-def main(folder: Path, max_epochs: int = 200) -> list[Path]:
+def main(folder: Path, max_epochs: int = 200, n_splits: int = 3) -> list[Path]:
     """Fit, compare, print and draw; return the pictures, none where the table is not there."""
     try:
         table = load("facebook_metrics", download=False)
@@ -28,7 +28,7 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     X = table.X.rename(columns=shortened)
     y = np.log1p(table.y).rename("log interactions")
     methods = ["Baseline", "L1", "MixUp", "CASTLE"]
-    result = compare(X, y, methods=methods, cv=5, n_splits=3, max_epochs=max_epochs, random_state=0)
+    result = compare(X, y, methods=methods, cv=5, n_splits=n_splits, max_epochs=max_epochs, random_state=0)
     print(result.to_frame().drop(columns="seconds").round(3).to_string())
     print("MSE 1 is no better than guessing the mean.")
 

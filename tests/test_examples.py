@@ -41,7 +41,7 @@ def test_demo_writes_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[
     [
         ("healthcare", {}),
         ("housing", {}),
-        ("marketing", {}),
+        ("marketing", {"n_splits": 1}),
         ("noisy_columns", {"n_draws": 1}),
         ("knowledge", {}),
         ("own_loop", {}),
