@@ -7,6 +7,7 @@ import sys
 import pandas as pd
 
 from benchmarks import (
+    acyclicity_speed,
     comparison,
     cross_validation,
     graph_recovery,
@@ -38,6 +39,7 @@ def main(names: list[str]) -> None:
         "prediction": prediction,
         "growth": growth,
         "synthetic_speed": synthetic_speed,
+        "acyclicity_speed": acyclicity_speed,
     }
     accuracy = (
         "known_graphs",

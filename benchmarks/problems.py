@@ -33,6 +33,7 @@ class Stack:
     epochs: int
     reconstruct: Any = "all"
     betas: tuple[float, ...] = (0.01,)
+    acyclicity: str = "expm"
     data: NDArray[np.float32] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +52,13 @@ class Stack:
                 np.flatnonzero(fold != i % 10),
                 np.flatnonzero(fold == i % 10),
                 np.random.SeedSequence(i % 10),
-                (Castle(self.betas[i // 10 % len(self.betas)], reconstruct=self.reconstruct),),
+                (
+                    Castle(
+                        self.betas[i // 10 % len(self.betas)],
+                        acyclicity=self.acyclicity,
+                        reconstruct=self.reconstruct,
+                    ),
+                ),
             )
             for i in range(self.n_members)
         ]

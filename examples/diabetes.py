@@ -1,6 +1,6 @@
-"""The paper's ten methods on scikit-learn's diabetes table, and the graph that CASTLE learns.
+"""The paper's ten methods on scikit-learn's diabetes table, the graph that CASTLE learns, and a report.
 
-Run it with ``make demo``. Pictures are written to the folder ``demo``.
+Run it with ``make demo``. Pictures and the report are written to the folder ``demo``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import matplotlib as mpl
 from sklearn.datasets import load_diabetes
 
 from castlereg import CastleRegressor, Comparison, compare
+from castlereg.report import write_report
 
 
-def main(folder: Path, max_epochs: int = 200) -> Comparison:
-    """Compare, fit, print and draw; return the comparison."""
+def main(folder: Path, max_epochs: int = 200, report_folds: int = 5) -> Comparison:
+    """Compare, fit, print, draw and report; return the comparison."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     y = y.rename("progression")
     result = compare(X, y, n_splits=5, max_epochs=max_epochs, random_state=0, progress=sys.stderr.isatty())
@@ -38,6 +39,7 @@ def main(folder: Path, max_epochs: int = 200) -> Comparison:
         draw_curves(model, folder),
     ]
     print("\nPictures: " + ", ".join(str(picture) for picture in pictures))
+    print(f"Report: {write_report(model, X, y, folder / 'report.html', cv=report_folds)}")
     return result
 
 

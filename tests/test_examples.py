@@ -26,14 +26,16 @@ def example(name: str) -> ModuleType:
     return module
 
 
-def test_demo_writes_its_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_demo_writes_its_pictures_and_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mpl.use("agg")
-    result = example("diabetes").main(tmp_path, max_epochs=15)
+    result = example("diabetes").main(tmp_path, max_epochs=15, report_folds=2)
     printed = capsys.readouterr().out
     assert all(method in printed for method in PAPER_METHODS)
     assert result.to_frame().loc["CASTLE", "MSE"] < 1  # better than the mean
     for name in ("comparison.png", "graph.png", "training.png"):
         assert (tmp_path / name).stat().st_size > 10_000
+    assert f"Report: {tmp_path / 'report.html'}" in printed
+    assert "What predicts progression" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -76,14 +78,17 @@ PAGES = [
             "tutorial",
             "knowledge",
             "paper_against_code",
+            "acyclicity",
             "regularizers",
             "tables",
             "choosing",
             "graph",
             "bound",
+            "files",
             "datasets",
             "synthetic",
             "experiments",
+            "report",
         )
     ),
 ]

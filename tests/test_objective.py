@@ -26,7 +26,7 @@ from castlereg.objective import (
     regularized_loss,
     trained_nodes,
 )
-from castlereg.regularizers import Castle
+from castlereg.regularizers import L1, L2, Castle
 from castlereg.regularizers.released_castle import ReleasedCastle
 from castlereg.training.standardization import null_losses
 
@@ -220,6 +220,23 @@ def test_sampling_features_is_right_on_average(rng: np.random.Generator) -> None
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
     sampled = [reconstruction(jnp.array([i, j, 4])) for i, j in pairs]
     np.testing.assert_allclose(np.mean(sampled), reconstruction(None), rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", [Castle, lambda beta: Castle(beta, sparsity="group"), ReleasedCastle])
+def test_the_gradient_of_sampled_features_is_right_on_average(rng: np.random.Generator, make: Any) -> None:
+    """Each draw moves the sampled sub-networks alone; the mean over all draws is the whole objective's gradient."""
+    layout = numeric_layout(4)
+    batch, parameters = random_batch(layout, rng), random_parameters(layout, (5, 5), rng, np.float32)
+    regularizers = [make(0.3), L1(0.2), L2(0.1)]
+
+    def gradient(sampled: jax.Array | None) -> Any:
+        return jax.grad(lambda p: regularized_loss(p, batch, regularizers, layout, sampled=sampled)[0])(parameters)
+
+    draws = [gradient(jnp.array([i, j, 4])) for i in range(4) for j in range(i + 1, 4)]
+    assert not np.any(draws[0].input_weights[:, 2:4])
+    whole = gradient(None)
+    mean = jax.tree.map(lambda *each: np.mean(each, axis=0), *draws)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5 * np.abs(b).max()), mean, whole)
 
 
 @pytest.mark.parametrize("regularizers", [(Castle(),), ()])

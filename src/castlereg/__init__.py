@@ -15,6 +15,8 @@ from castlereg.estimators import (
     NetworkRegressorCV,
 )
 from castlereg.graph import CausalGraph, EdgeConstraints
+from castlereg.onnx import onnx_inputs, to_onnx
+from castlereg.persistence import load, save
 
 __version__ = "0.1.0.dev0"
 
@@ -34,4 +36,8 @@ __all__ = [
     "NetworkRegressorCV",
     "compare",
     "generalization_bound",
+    "load",
+    "onnx_inputs",
+    "save",
+    "to_onnx",
 ]

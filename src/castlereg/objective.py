@@ -24,17 +24,18 @@ terms together, and :func:`regularized_loss` adds any regularizers to the superv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
-from castlereg.acyclicity import ACYCLICITY
+from castlereg.acyclicity import ACYCLICITY, resolve_acyclicity
 from castlereg.layout import Layout, Node
-from castlereg.network import Parameters, dense_weights, forward, hidden_units, output_layer, select, squared_adjacency
+from castlereg.network import Parameters, forward, hidden_units, output_layer, select, squared_adjacency
 
 if TYPE_CHECKING:
     from castlereg.regularizers.protocol import Regularizer
@@ -126,13 +127,31 @@ def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "exp
     input_weights : array of shape (channels, nodes, width)
     layout : Layout
     acyclicity : str
-        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`.
+        Which h, as in :func:`cycle_measure`.
 
     Returns
     -------
     array of shape ()
     """
-    return ACYCLICITY[acyclicity](squared_adjacency(input_weights, layout)) ** 2
+    return cycle_measure(squared_adjacency(input_weights, layout), acyclicity) ** 2
+
+
+def cycle_measure(adjacency: Array, acyclicity: str = "expm") -> Array:
+    """Return h(A) itself, of which eq. 7 has the square.
+
+    Parameters
+    ----------
+    adjacency : array of shape (nodes, nodes)
+        From :func:`castlereg.network.squared_adjacency`.
+    acyclicity : str
+        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`, or ``"auto"``, see
+        :func:`castlereg.acyclicity.resolve_acyclicity`.
+
+    Returns
+    -------
+    array of shape ()
+    """
+    return ACYCLICITY[resolve_acyclicity(acyclicity, len(adjacency))](adjacency)
 
 
 def l1_norm(input_weights: Array, penalized: Array | None = None) -> Array:
@@ -173,7 +192,7 @@ def group_norm(input_weights: Array, layout: Layout, penalized: Array | None = N
     return jnp.sum(jnp.where(present, jnp.sqrt(jnp.where(present, squares, 1.0)), 0.0))
 
 
-def capacity_norm(parameters: Parameters) -> Array:
+def capacity_norm(parameters: Parameters, node_share: Array | float = 1.0) -> Array:
     """Sum of the squared weights of the shared hidden and the output layers, ``V_Theta2`` of Theorem 1.
 
     The theorem's text calls it an l2 norm; the KL step of its proof (eq. 12) has the squared Frobenius norms.
@@ -181,13 +200,40 @@ def capacity_norm(parameters: Parameters) -> Array:
     Parameters
     ----------
     parameters : Parameters
+    node_share : array of shape (nodes,)
+        Factor of each node's own layer, see :func:`node_shares`.
 
     Returns
     -------
     array of shape ()
     """
     nothing = jnp.zeros((), parameters.input_weights.dtype)
-    return sum((jnp.sum(weights**2) for weights in dense_weights(parameters)[1:]), nothing)
+    shared = sum((jnp.sum(layer.weights**2) for layer in parameters.hidden), nothing)
+    if parameters.output_weights is None:
+        return shared
+    return shared + jnp.sum(node_share * jnp.sum(parameters.output_weights**2, axis=(1, 2)))
+
+
+def weight_norm(parameters: Parameters, of_weight: Callable[[Array], Array], node_share: Array) -> Array:
+    """Sum of something over the weights of every dense layer, without biases.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    of_weight : callable
+        Such as ``jnp.abs``.
+    node_share : array of shape (nodes,)
+        Factor of each node's own layers, see :func:`node_shares`.
+
+    Returns
+    -------
+    array of shape ()
+    """
+    own = jnp.sum(of_weight(parameters.input_weights), axis=(0, 2))
+    if parameters.output_weights is not None:
+        own = own + jnp.sum(of_weight(parameters.output_weights), axis=(1, 2))
+    shared = [jnp.sum(of_weight(layer.weights)) for layer in parameters.hidden]
+    return sum(shared, jnp.sum(node_share * own))
 
 
 def dag_loss(reconstruction: Array, acyclicity: Array, sparsity: Array, reg_beta: Array | float) -> Array:
@@ -295,15 +341,24 @@ def cell_losses(
 # --- the whole -----------------------------------------------------------------------------------
 
 
+class Cycles(NamedTuple):
+    """The measure of cycles of a whole graph, of which a step trains some columns."""
+
+    value: Array  # (), h(A)
+    slope: Array  # (nodes, nodes run), of h(A) in the edges into the nodes that the step runs
+
+
 class Pass(NamedTuple):
     """One pass of a batch through the network: what a regularizer may look at when it adds to the loss."""
 
-    parameters: Parameters  # of every sub-network that is trained
+    parameters: Parameters  # of every sub-network that was run
     batch: Batch  # as the network saw it
     units: Array | None  # (rows, nodes run, width), last hidden layer; None in the linear form
     losses: Array  # (rows, nodes run), the targets last
     supervised: Array  # ()
     nodes: Array | None  # (nodes run,), which nodes were run; None for all that are trained
+    node_share: Array  # (nodes run,), what makes up for nodes that were not sampled, see node_shares
+    cycles: Cycles | None  # of the whole graph where some nodes were sampled and a penalty measures cycles
     node_weight: Array  # (nodes,), 1, or 0 for constant columns
     null_loss: Array | None  # (nodes,), see cell_losses
     penalized: Array | None  # (channels, trained nodes), see l1_norm
@@ -318,6 +373,34 @@ def trained_nodes(regularizers: Sequence[Regularizer], layout: Layout) -> tuple[
     return layout.targets
 
 
+def node_shares(n_run: int, layout: Layout) -> NDArray[np.float32]:
+    """Return what a sampled node's terms are multiplied by, so that sums over nodes are right in the mean.
+
+    Each of s sampled features out of d stands for d / s of them; the targets are run in every step.
+
+    Parameters
+    ----------
+    n_run : int
+        Nodes that a step runs, the targets among them.
+    layout : Layout
+
+    Returns
+    -------
+    array of shape (n_run,)
+
+    Examples
+    --------
+    >>> from castlereg.layout import Layout, Node
+    >>> node_shares(3, Layout((Node(), Node(), Node(), Node(), Node(target=True))))
+    array([2., 2., 1.], dtype=float32)
+    """
+    n_targets = len(layout.targets)
+    n_sampled = n_run - n_targets
+    shares = np.ones(n_run, np.float32)
+    shares[:n_sampled] = layout.n_features / max(n_sampled, 1)
+    return shares
+
+
 def regularized_loss(
     parameters: Parameters,
     batch: Batch,
@@ -329,6 +412,7 @@ def regularized_loss(
     penalized: Array | None = None,
     progress: Array | float = 1.0,
     sampled: Array | None = None,
+    cycles: Cycles | None = None,
     heads: Sequence[Any] | None = None,
     states: Sequence[Any] | None = None,
     drawn: Sequence[Any] | None = None,
@@ -355,7 +439,10 @@ def regularized_loss(
         How far training has come with making the graph acyclic, from 0 to 1.
     sampled : array of int, optional
         Nodes to train in this step, the targets last ("Managing computational
-        complexity"); the others are not computed. All by default.
+        complexity"); the others are not computed and get no gradient. All by default.
+    cycles : Cycles, optional
+        Where nodes are sampled, the measure of cycles of the whole graph, if known: ``parameters`` are then those of
+        the sampled sub-networks alone.
     heads, states, drawn : sequence, optional
         For each regularizer its own trained arrays, its state, and what it drew for this step.
 
@@ -389,6 +476,9 @@ def regularized_loss(
     node_weight = jnp.ones(layout.n_nodes, batch.inputs.dtype) if node_weight is None else node_weight
     for regularizer, numbers in zip(regularizers, drawn, strict=True):
         batch = regularizer.on_batch(batch, numbers)
+    if sampled is not None and cycles is None:
+        cycles = _cycles(parameters, regularizers, layout, sampled)
+        parameters = select(parameters, sampled)
 
     units, outputs, states = _run(parameters, batch, regularizers, sampled, heads, states or nothing, drawn)
     held = trained_nodes(regularizers, layout)
@@ -405,6 +495,8 @@ def regularized_loss(
         losses,
         supervised,
         sampled,
+        jnp.asarray(node_shares(outputs.shape[1], layout), batch.inputs.dtype),
+        cycles,
         node_weight,
         null_loss,
         penalized,
@@ -415,6 +507,18 @@ def regularized_loss(
         penalty, own_terms = regularizer.penalty(seen, own_heads)
         total, terms = total + penalty, terms | own_terms
     return total, (terms, states)
+
+
+def _cycles(
+    parameters: Parameters, regularizers: Sequence[Regularizer], layout: Layout, sampled: Array
+) -> Cycles | None:
+    """Measure the cycles of the whole graph by what the regularizers have, if any."""
+    measure = next((one.measures_cycles_by for one in regularizers if one.measures_cycles_by is not None), None)
+    if measure is None:
+        return None
+    adjacency = jax.lax.stop_gradient(squared_adjacency(parameters.input_weights, layout))
+    value, slope = jax.value_and_grad(cycle_measure)(adjacency, measure)
+    return Cycles(value, slope[:, sampled])
 
 
 def _run(
@@ -429,7 +533,6 @@ def _run(
     """Run the network with the regularizers between its layers: units of the last one, outputs, new states."""
     for regularizer, numbers in zip(regularizers, drawn, strict=True):
         parameters = regularizer.on_parameters(parameters, numbers)
-    parameters = parameters if sampled is None else select(parameters, sampled)
     if parameters.output_weights is None:
         return None, forward(parameters, batch.inputs), tuple(states)
     now = list(states)

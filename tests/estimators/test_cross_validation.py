@@ -44,7 +44,11 @@ def diabetes() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def model(diabetes: Any) -> CastleRegressorCV:
-    return CastleRegressorCV(BETAS, **QUICK).fit(*diabetes)
+    return CastleRegressorCV(BETAS, acyclicity="auto", **QUICK).fit(*diabetes)
+
+
+def test_auto_says_which_measure_of_cycles_it_took(model: CastleRegressorCV) -> None:
+    assert model.acyclicity_ == "expm"
 
 
 # --- the choice ----------------------------------------------------------------------------------

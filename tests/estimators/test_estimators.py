@@ -271,6 +271,16 @@ def test_graph_and_history_have_names(diabetes: tuple[pd.DataFrame, pd.Series]) 
     np.testing.assert_allclose(parts["objective"], total, rtol=1e-4)
 
 
+@pytest.mark.parametrize(("options", "used"), [({}, "expm"), ({"setting": "released"}, "series")])
+def test_auto_is_the_papers_measure_for_a_small_table(options: dict[str, Any], used: str) -> None:
+    X, y = small_table()
+    auto = quick(acyclicity="auto", max_epochs=2, **options).fit(X, y)
+    assert auto.acyclicity_ == used
+    named = quick(acyclicity="expm", max_epochs=2, **options).fit(X, y)
+    assert named.acyclicity_ == used
+    pd.testing.assert_frame_equal(auto.history_, named.history_)
+
+
 def test_graph_weights_are_norms_of_input_weights() -> None:
     X, y = small_table()
     model = quick().fit(X, y)

@@ -124,6 +124,22 @@ def test_sampling_computes_only_the_sampled_sub_networks() -> None:
     assert flops[3] < 0.35 * flops["all"]
 
 
+def test_a_step_leaves_sub_networks_that_were_not_sampled_as_they_are() -> None:
+    data = table()
+    rows = np.arange(32)  # one batch, one step an epoch
+    member = Member(rows, np.arange(32, 64), np.random.SeedSequence(3), (Castle(0.1, reconstruct=2),))
+    schedule = Schedule(max_epochs=1, patience=1)
+    one = stack._Stack(data, [member], (5, 5), schedule, "small", False)
+    before = np.asarray(one.states.weights.network.input_weights)[0].copy()
+    sampled = one.next_batches[1][0, 0, 0]
+    one.advance()
+    after = np.asarray(one.states.weights.network.input_weights)[0]
+    changed = (before != after).any(axis=(0, 2))
+    np.testing.assert_array_equal(np.flatnonzero(changed), sampled)
+    counts = np.asarray(one.states.moments.own.count)[0]
+    np.testing.assert_array_equal(counts, changed)
+
+
 def test_best_epoch_and_patience() -> None:
     data = table(n_rows=60)
     schedule = Schedule(max_epochs=300, patience=7, learning_rate=0.02)

@@ -9,7 +9,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from castlereg.acyclicity import ACYCLICITY
+from castlereg.acyclicity import ACYCLICITY_CHOICES, resolve_acyclicity
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.graph import CausalGraph
 from castlereg.graph.constraints import EdgeConstraints, rules_of_graph
@@ -18,7 +18,8 @@ from castlereg.options import check_choice
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.regularizers.released_castle import ReleasedCastle
-from castlereg.training import Schedule
+from castlereg.tables.rows import Coding
+from castlereg.training import Schedule, TrainedStack
 
 
 class CastleEstimator(NetworkEstimator):
@@ -108,6 +109,11 @@ class CastleEstimator(NetworkEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val, graph)
 
+    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
+        super()._keep(coding, stack, names)
+        measure = "series" if self._released() else self.acyclicity
+        self.acyclicity_ = resolve_acyclicity(measure, coding.layout.n_nodes)
+
     def _edge_rules(self, names: list[str], n_targets: int, graph: CausalGraph | None) -> EdgeRules | None:
         if not isinstance(self.constraints, EdgeConstraints | None):
             raise ValueError(f"constraints={self.constraints!r} must be EdgeConstraints(...) or None")
@@ -139,7 +145,7 @@ class CastleEstimator(NetworkEstimator):
                 f"{type(self).__name__} has Castle already: set reg_beta and reg_lambda, or use "
                 f"{type(self).__name__.replace('Castle', 'Network')}(regularizers=[Castle(...)]) for its switches"
             )
-        check_choice("acyclicity", self.acyclicity, ACYCLICITY)
+        check_choice("acyclicity", self.acyclicity, ACYCLICITY_CHOICES)
         check_choice("sparsity", self.sparsity, ["l1", "group"])
         check_choice("acyclicity_schedule", self.acyclicity_schedule, ["fixed", "exact"])
         if self._released() and self.acyclicity_schedule == "exact":

@@ -35,7 +35,7 @@ bootstrap, random_state, verbose
     ----------
     classes_ : array
         The classes, sorted; a list of arrays for several targets.
-    graph_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+    graph_, acyclicity_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleRegressor`. Losses are cross-entropies as shares of that of the base rates: 1 means that
         nothing is known.
 

@@ -34,7 +34,7 @@ batch_size, max_epochs, patience, n_members, random_state, verbose
     classes_ : array
         The classes, sorted; a list of arrays for several targets.
     reg_beta_, reg_lambda_, cv_results_, best_index_, best_params_, best_score_, folds_, fold_seeds_, graph_, \
-history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+acyclicity_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleRegressorCV`.
 
     Examples

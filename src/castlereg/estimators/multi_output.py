@@ -128,7 +128,7 @@ bootstrap, random_state, verbose
     ----------
     target_names_ : list of str
         Names of the targets.
-    graph_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+    graph_, acyclicity_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleRegressor`.
 
     Examples

@@ -18,8 +18,9 @@ class CastleRegressor(Regression, CastleEstimator):
         Factor of the three regularizing terms together.
     hidden_layer_sizes : "auto" or tuple of int
         ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
-    acyclicity : {"expm", "series"}
-        Measure of cycles: the paper's matrix exponential, or the released code's series up to the ninth power.
+    acyclicity : {"expm", "series", "logdet", "polynomial", "spectral", "auto"}
+        Measure of cycles: the paper's matrix exponential, the released code's series up to the ninth power, or others
+        (:mod:`castlereg.acyclicity`). ``"auto"`` is ``"expm"`` up to 200 nodes and the cheaper ``"logdet"`` beyond.
     acyclicity_schedule : {"fixed", "exact"}
         The paper's fixed penalty of cycles; or one that grows, after which cycles are cut and training goes on without
         them, with the columns scored by their likelihood. Exact is for the graph, see
@@ -68,6 +69,8 @@ class CastleRegressor(Regression, CastleEstimator):
     ----------
     graph_ : CausalGraph
         The learned graph, without cycles.
+    acyclicity_ : str
+        The measure of cycles that was used, also where ``acyclicity="auto"``.
     history_ : DataFrame
         One row per network and epoch; losses are in units of the target's variance.
     schema_ : DataFrame

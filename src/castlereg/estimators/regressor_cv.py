@@ -48,7 +48,7 @@ input_init, categorical_features, scaling, learning_rate, batch_size, max_epochs
     fold_seeds_ : list of int
         ``CastleRegressor(reg_beta_, random_state=fold_seeds_[k])``, trained on fold k with its left-out rows as
         ``X_val``, is the network of that fold.
-    graph_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+    graph_, acyclicity_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleRegressor`, of the fold networks; ``graph_.confidence`` is always from these.
 
     Examples

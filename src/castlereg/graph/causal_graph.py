@@ -227,11 +227,11 @@ class CausalGraph:
         cause, effect = np.nonzero(self.weight_array)
         order = np.argsort(-self.weight_array[cause, effect], kind="stable")
         cause, effect = cause[order], effect[order]
-        names = np.array([*self.names, None], dtype=object)[:-1]
+        names = pd.Series([*self.names, None], dtype=object)[:-1]  # text columns of Arrow cannot hold every name
         return pd.DataFrame(
             {
-                "cause": names[cause],
-                "effect": names[effect],
+                "cause": names.iloc[cause].reset_index(drop=True),
+                "effect": names.iloc[effect].reset_index(drop=True),
                 "weight": self.weight_array[cause, effect],
                 "confidence": self.confidence_array[cause, effect],
                 "direction": self.direction_array[cause, effect],

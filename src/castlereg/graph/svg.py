@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from castlereg.graph.layered import Box, Places, curves
+from castlereg.graph.layered import Box, Places, Point, curves
 from castlereg.graph.neighbourhood import edges_around, neighbourhood
 from castlereg.graph.picture import CAPTION_SIZE, FONT_SIZE, NOT_PROOF, Line, Picture, picture
 
@@ -153,19 +153,49 @@ def _svg(graph: CausalGraph, shown: Picture, caption: bool = True) -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def _edge(line: Line, places: Places, into_target: bool) -> str:
-    *before, (x, y) = places.routes[line.cause, line.effect]
+def edge_shape(line: Line, route: Sequence[Point]) -> tuple[str, str]:
+    """Draw an edge along its route.
+
+    Parameters
+    ----------
+    line : Line
+    route : sequence of (x, y)
+
+    Returns
+    -------
+    path : str
+        The shaft, as the ``d`` of an SVG path.
+    head : str
+        Corners of the arrow head, as the ``points`` of an SVG polygon; empty for an edge without direction.
+
+    Examples
+    --------
+    >>> line = Line("a", "b", 0.5, 1.0, 0.5, width=1.0, opacity=1.0, directed=False)
+    >>> edge_shape(line, [(0.0, 0.0), (10.0, 6.0)])
+    ('M0.0,0.0C5.0,0.0 5.0,6.0 10.0,6.0', '')
+    """
+    *before, (x, y) = route
     head, half = 5.0 + 1.1 * line.width, 2.0 + 0.9 * line.width
     # The shaft ends inside the head, else a thick one would show beside the tip.
-    route = [*before, (x - 0.8 * head, y)] if line.directed else [*before, (x, y)]
-    drawn = f"M{_point(route[0])}" + "".join(f"C{_point(c)} {_point(d)} {_point(e)}" for _, c, d, e in curves(route))
-    tip = f'<polygon points="{_point((x, y))} {_point((x - head, y - half))} {_point((x - head, y + half))}"/>'
-    dashes = "" if line.directed else f' stroke-dasharray="{4 + line.width:.1f} {3 + 0.6 * line.width:.1f}"'
+    points = [*before, (x - 0.8 * head, y)] if line.directed else [*before, (x, y)]
+    path = f"M{_point(points[0])}" + "".join(f"C{_point(c)} {_point(d)} {_point(e)}" for _, c, d, e in curves(points))
+    return path, " ".join(map(_point, [(x, y), (x - head, y - half), (x - head, y + half)])) if line.directed else ""
+
+
+def dashes(line: Line) -> str:
+    """Return the dashes of an edge whose direction is in doubt, as SVG writes them; else nothing."""
+    return "" if line.directed else f"{4 + line.width:.1f} {3 + 0.6 * line.width:.1f}"
+
+
+def _edge(line: Line, places: Places, into_target: bool) -> str:
+    path, head = edge_shape(line, places.routes[line.cause, line.effect])
+    dashed = f' stroke-dasharray="{dashes(line)}"' if dashes(line) else ""
+    tip = f'<polygon points="{head}"/>' if head else ""
     return (
         f'<g class="edge{" into-target" if into_target else ""}" opacity="{line.opacity:.2f}">'
         f"<title>{_escaped(_told(line))}</title>"
-        f'<path class="near" d="{drawn}"/>'
-        f'<path d="{drawn}" stroke-width="{line.width:.2f}"{dashes}/>{tip if line.directed else ""}</g>'
+        f'<path class="near" d="{path}"/>'
+        f'<path d="{path}" stroke-width="{line.width:.2f}"{dashed}/>{tip}</g>'
     )
 
 
@@ -188,6 +218,25 @@ def _point(point: tuple[float, float]) -> str:
     return f"{point[0]:.1f},{point[1]:.1f}"
 
 
+def printable(text: str) -> str:
+    r"""Replace control characters, which XML and HTML have no way at all to write.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> printable("a\x00b") == "a\ufffdb"
+    True
+    """
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
+
+
 def _escaped(text: str) -> str:
-    """Make a text safe within XML and HTML; XML has no way at all to write control characters."""
-    return html.escape(re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text))
+    """Make a text safe within XML and HTML."""
+    return html.escape(printable(text))

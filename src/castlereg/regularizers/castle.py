@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
-from castlereg.acyclicity import ACYCLICITY
+from castlereg.acyclicity import ACYCLICITY_CHOICES
 from castlereg.network import squared_adjacency
 from castlereg.objective import (
     Pass,
     Sparsity,
-    acyclicity_loss,
     capacity_norm,
+    cycle_measure,
     dag_loss,
     group_norm,
     l1_norm,
@@ -45,8 +45,9 @@ class Castle(Regularizer):
         Factor of the terms together.
     reconstruction : bool
         Whether all columns are reconstructed.
-    acyclicity : {"expm", "series"} or None
-        Measure of cycles, a key of :data:`castlereg.acyclicity.ACYCLICITY`; None leaves the term out.
+    acyclicity : {"expm", "series", "logdet", "polynomial", "spectral", "auto"} or None
+        Measure of cycles, a key of :data:`castlereg.acyclicity.ACYCLICITY`, or the one for so many nodes
+        (:func:`castlereg.acyclicity.resolve_acyclicity`); None leaves the term out.
     sparsity : {"l1", "group"} or None
         Norm of the input layers; None leaves the term out.
     capacity : bool
@@ -86,7 +87,7 @@ class Castle(Regularizer):
         check_number("reg_beta", self.reg_beta, least=0)
         check_number("reg_lambda", self.reg_lambda, least=0)
         if self.acyclicity is not None:
-            check_choice("acyclicity", self.acyclicity, ACYCLICITY)
+            check_choice("acyclicity", self.acyclicity, ACYCLICITY_CHOICES)
         if self.sparsity is not None:
             check_choice("sparsity", self.sparsity, ["l1", "group"])
         check_choice("acyclicity_schedule", self.acyclicity_schedule, ["fixed", "exact"])
@@ -113,6 +114,11 @@ class Castle(Regularizer):
         return self.acyclicity_schedule == "exact"
 
     @property
+    def measures_cycles_by(self) -> str | None:
+        """The measure of cycles."""
+        return self.acyclicity
+
+    @property
     def features_per_step(self) -> int | None:
         """Features that are reconstructed in each step."""
         return None if isinstance(self.reconstruct, str) or not self.needs_all_nodes else int(self.reconstruct)
@@ -135,7 +141,7 @@ class Castle(Regularizer):
             "reconstruction": self._reconstruction_loss(seen) if self.reconstruction else nothing,
             "acyclicity": nothing if self.acyclicity is None else self._acyclicity_loss(seen, self.acyclicity),
             "sparsity": nothing if self.sparsity is None else self._sparsity_norm(seen),
-            "capacity": capacity_norm(seen.parameters) if "capacity" in self.terms else nothing,
+            "capacity": capacity_norm(seen.parameters, seen.node_share) if "capacity" in self.terms else nothing,
         }
         return self._total(terms, seen), {name: terms[name] for name in self.terms}
 
@@ -150,20 +156,26 @@ class Castle(Regularizer):
         if self.ends_acyclic:
             units = jnp.ones_like(seen.node_weight) if seen.null_loss is None else seen.null_loss
             return log_likelihood_loss(seen.losses, seen.batch, seen.layout, seen.node_weight, units)
-        if seen.nodes is None:
-            return reconstruction_loss(seen.losses, seen.batch, seen.node_weight)
-        # Sampled features weigh d/s, so that the expected term is the full one.
-        n_features = len(seen.nodes) - len(seen.layout.targets)
-        is_target = jnp.arange(len(seen.nodes)) >= n_features
-        weight = seen.node_weight[seen.nodes] * jnp.where(is_target, 1.0, seen.layout.n_features / n_features)
+        weight = seen.node_weight if seen.nodes is None else seen.node_weight[seen.nodes] * seen.node_share
         return reconstruction_loss(seen.losses, seen.batch, weight)
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
-        if self.ends_acyclic:
-            return ACYCLICITY[acyclicity](squared_adjacency(seen.parameters.input_weights, seen.layout))
-        return acyclicity_loss(seen.parameters.input_weights, seen.layout, acyclicity)
+        h = self._cycles(seen, acyclicity)
+        return h if self.ends_acyclic else h**2
+
+    def _cycles(self, seen: Pass, acyclicity: str) -> Array:
+        """Return h(A); where nodes were sampled, with a slope in the edges into these alone."""
+        squares = squared_adjacency(seen.parameters.input_weights, seen.layout)
+        if seen.cycles is None:
+            return cycle_measure(squares, acyclicity)
+        value, slope = seen.cycles
+        return value + jnp.sum(slope * seen.node_share * (squares - lax.stop_gradient(squares)))
 
     def _sparsity_norm(self, seen: Pass) -> Array:
+        penalized = seen.penalized
+        if seen.nodes is not None:
+            share = jnp.broadcast_to(seen.node_share, (seen.layout.n_channels, len(seen.nodes)))
+            penalized = share if penalized is None else share * penalized[:, seen.nodes]
         if self.sparsity == "l1":
-            return l1_norm(seen.parameters.input_weights, seen.penalized)
-        return group_norm(seen.parameters.input_weights, seen.layout, seen.penalized)
+            return l1_norm(seen.parameters.input_weights, penalized)
+        return group_norm(seen.parameters.input_weights, seen.layout, penalized)

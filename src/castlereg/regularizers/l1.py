@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from castlereg.network import dense_weights
-from castlereg.objective import Pass
+from castlereg.objective import Pass, weight_norm
 from castlereg.options import check_number
 from castlereg.regularizers.protocol import Regularizer
 
@@ -47,5 +46,5 @@ class L1(Regularizer):
 
     def penalty(self, seen: Pass, heads: tuple[()]) -> tuple[Array, dict[str, Array]]:
         """Return the weighted norm and the norm."""
-        norm = jnp.stack([jnp.sum(jnp.abs(weights)) for weights in dense_weights(seen.parameters)]).sum()
+        norm = weight_norm(seen.parameters, jnp.abs, seen.node_share)
         return self.strength * norm, {"l1": norm}

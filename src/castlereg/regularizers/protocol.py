@@ -18,6 +18,7 @@ hook                    what it is for
 ``draw``                have random numbers for every step
 ``needs_all_nodes``     train the sub-networks of all columns, not the target's alone (CASTLE)
 ``folded``              leave something in the network that predicts (batch norm)
+``measures_cycles_by``  have the trainer keep a measure of cycles where sub-networks are sampled (CASTLE)
 ``ends_acyclic``        have the trainer cut the graph to one without cycles on the way (exact CASTLE)
 ======================  =======================================================================
 """
@@ -59,6 +60,14 @@ class Regularizer:
         :attr:`castlereg.objective.Pass.progress` tells how near the cut is.
         """
         return False
+
+    @property
+    def measures_cycles_by(self) -> str | None:
+        """Measure of cycles that its penalty has, as :func:`castlereg.objective.cycle_measure` takes it; None for none.
+
+        Where sub-networks are sampled, :attr:`castlereg.objective.Pass.cycles` is this measure of the whole graph.
+        """
+        return None
 
     @property
     def features_per_step(self) -> int | None:

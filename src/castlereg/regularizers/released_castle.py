@@ -7,8 +7,6 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from castlereg.acyclicity import ACYCLICITY
-from castlereg.network import squared_adjacency
 from castlereg.objective import Pass, Sparsity
 from castlereg.regularizers.castle import Castle
 
@@ -42,5 +40,5 @@ class ReleasedCastle(Castle):
         return supervised + rows * terms["reconstruction"] + terms["acyclicity"] + self.reg_beta * size
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
-        h = ACYCLICITY[acyclicity](squared_adjacency(seen.parameters.input_weights, seen.layout))
+        h = self._cycles(seen, acyclicity)
         return h + 0.5 * h**2

@@ -18,9 +18,10 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from castlereg.layout import Layout
-from castlereg.network import Packed, mask_inputs, pack, unpack
-from castlereg.objective import cell_losses, regularized_loss, supervised_loss, target_outputs
+from castlereg.network import Packed, Parameters, mask_inputs, pack, select, squared_adjacency, unpack
+from castlereg.objective import Cycles, cell_losses, regularized_loss, supervised_loss, target_outputs
 from castlereg.regularizers import Regularizer
+from castlereg.training import sampled as sampling
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
 from castlereg.training.standardization import Standardization, as_batch
 
@@ -197,43 +198,84 @@ def _run_steps(
 ) -> tuple[Moving, Array]:
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
     encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared)
-    regularizers, names = inputs.regularizers, terms(inputs.regularizers)
+    names = terms(inputs.regularizers)
+    measure = next((one.measures_cycles_by for one in inputs.regularizers if one.measures_cycles_by), None)
     progress = jnp.minimum(state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0)
 
-    def step(i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
-        (weights, moments, states), totals = carry
+    def gradient(
+        network: Parameters, heads: tuple[Any, ...], states: tuple[Any, ...], i: Array, **sampled: Any
+    ) -> tuple[tuple[Array, tuple[dict[str, Array], tuple[Any, ...]]], tuple[Parameters, Any]]:
         batch = as_batch(encoded[i], row_weights[i], inputs.standardization, layout)
-        drawn = jax.tree.map(lambda a: a[epoch, i], inputs.drawn)
-        sampled = None if inputs.sampled is None else inputs.sampled[epoch, i]
 
         def loss(trained: tuple[Any, tuple[Any, ...]]) -> tuple[Array, Any]:
             return regularized_loss(
                 trained[0],
                 batch,
-                regularizers,
+                inputs.regularizers,
                 layout,
                 node_weight=shared.node_weight,
                 null_loss=inputs.standardization.null_loss,  # type: ignore[arg-type]
                 penalized=shared.penalized,
                 progress=progress,
-                sampled=sampled,
                 heads=trained[1],
                 states=states,
-                drawn=drawn,
+                drawn=jax.tree.map(lambda a: a[epoch, i], inputs.drawn),
+                **sampled,
             )
 
-        network = unpack(weights.network, hidden_layer_sizes, layout.output_width)
-        (total, (by_name, states)), gradient = jax.value_and_grad(loss, has_aux=True)((network, weights.heads))
+        value, (of_network, of_heads) = jax.value_and_grad(loss, has_aux=True)((network, heads))
         # Weights of edges that may not be are zero from the start and stay so.
-        packed = Weights(pack(mask_inputs(gradient[0], inputs.edge_mask)), gradient[1])
-        updates, moments = adam.update(packed, moments)
+        mask = inputs.edge_mask[:, sampled["sampled"]] if sampled else inputs.edge_mask
+        return value, (mask_inputs(of_network, mask), of_heads)
+
+    def unpacked(weights: Weights) -> Parameters:
+        return unpack(weights.network, hidden_layer_sizes, layout.output_width)
+
+    def step(i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
+        (weights, moments, states), totals = carry
+        value, (of_network, of_heads) = gradient(unpacked(weights), weights.heads, states, i)
+        total, (by_name, states) = value
+        updates, moments = adam.update(Weights(pack(of_network), of_heads), moments)
         weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
         return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])
 
+    def sampled_step(
+        i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
+    ) -> tuple[tuple[Moving, Array], sampling.KeptCycles | None]:
+        ((weights, moments, states), totals), kept = carry
+        assert inputs.sampled is not None
+        nodes = inputs.sampled[epoch, i]
+        network = unpacked(weights)
+        own = select(network, nodes)
+        cycles = None
+        if kept is not None and measure is not None:
+            kept = sampling.refreshed(kept, i, nodes, measure)
+            cycles = Cycles(kept.value, kept.slope[:, nodes])
+        value, slope = gradient(own, weights.heads, states, i, sampled=nodes, cycles=cycles)
+        total, (by_name, states) = value
+        updates, moments = sampling.update(adam, slope, moments, nodes)
+        own, heads = jax.tree.map(lambda w, u: w - state.rate * u, (own, weights.heads), updates)
+        if kept is not None:
+            kept = sampling.moved(kept, nodes, squared_adjacency(own.input_weights, layout))
+        weights = Weights(pack(sampling.put_back(network, nodes, own)), heads)
+        totals = totals + jnp.stack([total, *(by_name[name] for name in names)])
+        return (Moving(weights, moments, states), totals), kept
+
     start = Moving(state.weights, state.moments, state.regularizer_states)
     totals = jnp.zeros(1 + len(names), jnp.float32)
-    after, totals = lax.fori_loop(0, inputs.steps, step, (start, totals))
+    if inputs.sampled is None:
+        after, totals = lax.fori_loop(0, inputs.steps, step, (start, totals))
+    else:
+        kept = None if measure is None else sampling.keep_cycles(state.weights.network.input_weights, layout)
+        (after, totals), _ = lax.fori_loop(0, inputs.steps, sampled_step, ((start, totals), kept))
     return after, totals / inputs.steps
+
+
+def start_moments(weights: Weights, hidden_layer_sizes: tuple[int, ...], output_width: int, *, is_sampled: bool) -> Any:
+    """Return Adam's moments of zero for the weights of one member."""
+    if not is_sampled:
+        return adam.init(weights)
+    return sampling.start_moments(adam, unpack(weights.network, hidden_layer_sizes, output_width), weights.heads)
 
 
 def _gather(rows: Array, inputs: MemberInputs, shared: Shared) -> tuple[Array, Array]:

@@ -141,7 +141,9 @@ class _Stack:
         self.best_loss = np.full(len(members), np.inf)
         self.logs: list[Log] = []
         self.is_cut = not exact
-        self.states = self._place(_initial_states(starts, self._regularizer_states(), schedule.learning_rate))
+        self.states = self._place(
+            _initial_states(starts, self._moments(starts[0]), self._regularizer_states(), schedule.learning_rate)
+        )
         self.next_batches = self._draw(self._epochs_of_call(0))
         self.program = program.compiled(
             table.layout,
@@ -161,6 +163,19 @@ class _Stack:
             one.start_heads(layout, sizes, len(self.nodes), _stream(member, HEADS, one)) for one in member.regularizers
         )
         return program.Weights(pack(mask_inputs(network, self.edge_mask)), heads)  # type: ignore[arg-type]
+
+    def _moments(self, start: program.Weights) -> Any:
+        """Return the starting moments of Adam of every member."""
+        shapes = jax.eval_shape(
+            lambda weights: program.start_moments(
+                weights,
+                self.hidden_layer_sizes,
+                self.table.layout.output_width,
+                is_sampled=self.n_sampled is not None,
+            ),
+            start,
+        )
+        return jax.tree.map(lambda a: np.zeros((len(self.members), *a.shape), a.dtype), shapes)
 
     def _regularizer_states(self) -> Any:
         """Return the starting states of the regularizers of every member."""
@@ -399,11 +414,10 @@ def _stream(member: Member, purpose: int, regularizer: Regularizer) -> np.random
 
 
 def _initial_states(
-    starts: Sequence[program.Weights], regularizer_states: Any, learning_rate: float
+    starts: Sequence[program.Weights], moments: Any, regularizer_states: Any, learning_rate: float
 ) -> program.MemberState:
     n = len(starts)
     weights = jax.tree.map(lambda *arrays: np.stack(arrays), *starts)
-    moments = jax.tree.map(lambda a: np.zeros((n, *a.shape), a.dtype), jax.eval_shape(program.adam.init, starts[0]))
     fields: dict[str, Any] = {
         "weights": weights,
         "moments": moments,

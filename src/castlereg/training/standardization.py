@@ -18,7 +18,7 @@ from castlereg.objective import Batch
 if TYPE_CHECKING:
     from castlereg.training.members import Member, Table
 
-_CLIP = 3.0  # what smooth_clip never reaches
+CLIP = 3.0  # what smooth_clip never reaches
 _IQR_OF_NORMAL = 1.3489795003921634
 
 
@@ -96,7 +96,7 @@ def smooth_clip(z: Any) -> Any:
     array([0.1 , 0.95, 2.87, 3.  ])
     """
     sqrt = z.__array_namespace__().sqrt
-    return z / sqrt(1 + (z / _CLIP) ** 2)
+    return z / sqrt(1 + (z / CLIP) ** 2)
 
 
 def measure(table: Table, members: Sequence[Member]) -> tuple[Standardization, NDArray[np.float32]]:

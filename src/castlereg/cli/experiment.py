@@ -1,33 +1,23 @@
-"""The command line: thin commands over public functions."""
+"""``castlereg experiment``: the paper's tables and figures, run again."""
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, NoReturn, cast, get_args
+from typing import Annotated, cast, get_args
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from castlereg.cli.console import Debug, Quiet, command, err, out, stop
 from castlereg.experiments.description import Experiment, Scale
 from castlereg.experiments.registry import EXPERIMENTS, experiment_named
 from castlereg.experiments.results import page, write_results
 from castlereg.experiments.runner import Outcome, run, waiting_units, with_sources
 from castlereg.options import check_choice
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Neural networks on tables, with CASTLE.")
-_out = Console(soft_wrap=True, highlight=False)
-_err = Console(stderr=True, soft_wrap=True, highlight=False)
 
-
-@app.callback()
-def _commands() -> None:
-    """Neural networks on tables, regularized by learning the causal graph of the columns."""
-
-
-@app.command()
+@command
 def experiment(
     names: Annotated[list[str] | None, typer.Argument(help="Experiments to run; --list shows them.")] = None,
     every: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
@@ -40,7 +30,8 @@ def experiment(
     show: Annotated[bool, typer.Option("--list", help="Show the experiments and stop.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would run, and how long, and stop.")] = False,
     page_path: Annotated[Path | None, typer.Option("--page", help="Also write all results as one page.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Run the paper's tables and figures again."""
     if show:
@@ -51,28 +42,28 @@ def experiment(
         chosen_scale = cast(Scale, scale)
         chosen = list(EXPERIMENTS.values()) if every else [experiment_named(name) for name in names or []]
     except ValueError as error:
-        _stop(str(error))
+        stop(str(error))
     if not chosen:
-        _stop("say which experiment, or --all; `castlereg experiment --list` shows them")
+        stop("say which experiment, or --all; `castlereg experiment --list` shows them")
     if dry_run:
         _dry_run(chosen, chosen_scale, output, jobs)
         return
     try:
         outcomes = run(chosen, chosen_scale, output, jobs=jobs, cluster=cluster, progress=not quiet)
     except (ConnectionError, ModuleNotFoundError) as error:
-        _stop(str(error))
+        stop(str(error))
     except KeyboardInterrupt:
-        _stop("stopped; what is done is kept, and the same command goes on", code=130)
+        stop("stopped; what is done is kept, and the same command goes on", code=130)
     complete = True
     for one in chosen:
         outcome = outcomes[one.name]
         complete &= outcome.complete
-        _out.print(f"[bold]{one.name}[/bold]: {outcome.n_units - len(outcome.failed)} of {outcome.n_units} units done")
+        out.print(f"[bold]{one.name}[/bold]: {outcome.n_units - len(outcome.failed)} of {outcome.n_units} units done")
         for message in outcome.messages:
-            _err.print(f"  {message}", markup=False)
+            err.print(f"  {message}", markup=False)
         if len(outcome.results):
             for path in _written(one, outcome, output):
-                _out.print(f"  {path}", markup=False)
+                out.print(f"  {path}", markup=False)
     if page_path is not None:
         _write_page(
             page_path, [one for one in chosen if len(outcomes[one.name].results)], outcomes, chosen_scale, output
@@ -85,7 +76,7 @@ def _written(one: Experiment, outcome: Outcome, output: Path) -> list[Path]:
     try:
         return write_results(one, outcome, output)
     except OSError as error:
-        _stop(f"{error.filename}: cannot be written ({error.strerror}); the results are kept, run again to write them")
+        stop(f"{error.filename}: cannot be written ({error.strerror}); the results are kept, run again to write them")
 
 
 def _write_page(path: Path, chosen: list[Experiment], outcomes: dict[str, Outcome], scale: Scale, output: Path) -> None:
@@ -99,7 +90,7 @@ def _write_page(path: Path, chosen: list[Experiment], outcomes: dict[str, Outcom
             copied[one.name] = f"images/results/{one.name}.png"
     text = page(chosen, outcomes, scale, copied, when=datetime.now(UTC).date())
     path.write_text(text, encoding="utf-8")
-    _out.print(str(path), markup=False)
+    out.print(str(path), markup=False)
 
 
 def _list() -> None:
@@ -108,7 +99,7 @@ def _list() -> None:
         table.add_column(heading)
     for one in EXPERIMENTS.values():
         table.add_row(one.name, one.shown_in, one.title)
-    _out.print(table)
+    out.print(table)
 
 
 def _dry_run(chosen: list[Experiment], scale: Scale, output: Path, jobs: int) -> None:
@@ -117,16 +108,11 @@ def _dry_run(chosen: list[Experiment], scale: Scale, output: Path, jobs: int) ->
         waiting = waiting_units(one, scale, output)
         seconds = sum(map(one.cost, waiting))
         total += seconds
-        _out.print(f"{one.name}: {len(waiting)} of {len(one.units(scale))} units to run, about {_duration(seconds)}")
-    _out.print(f"all: about {_duration(total / jobs)} with --jobs {jobs}")
+        out.print(f"{one.name}: {len(waiting)} of {len(one.units(scale))} units to run, about {_duration(seconds)}")
+    out.print(f"all: about {_duration(total / jobs)} with --jobs {jobs}")
 
 
 def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _stop(message: str, code: int = 2) -> NoReturn:
-    _err.print(f"castlereg: {message}", markup=False)
-    sys.exit(code)

@@ -1,14 +1,8 @@
-"""How far a weighted graph is from having no directed cycle.
-
-Every function here takes ``A``, a square matrix of non-negative edge weights
-(``A[j, k] > 0`` when there is an edge j -> k), and returns one number ``h(A)``
-that is zero when the graph has no directed cycle and positive when it has one.
-All of them are plain JAX functions: differentiate, ``jit`` and ``vmap`` them.
-"""
+"""Trace of the matrix exponential, the paper's measure of cycles, and the released code's series."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Final
 
 import jax
@@ -24,9 +18,11 @@ _TAYLOR_NORM: Final = 0.84
 _LONGEST_WALK: Final = 128
 # From here on h grows like a logarithm, so that h, h**2 and their gradients stay inside float32.
 # tr exp(A) of a dense graph of 1000 nodes with spectral radius 20 is e**26.9: still exact.
-_LARGEST_LOG_TRACE: Final = 28.0
+LARGEST_LOG_VALUE: Final = 28.0
 # Products above this are rescaled, so that squaring cannot overflow.
 _RESCALE_ABOVE: Final = 1e6
+# Weights above this count as this, so that their sums stay inside float32.
+LARGEST_WEIGHT: Final = 1e30
 
 
 @jax.custom_vjp
@@ -83,7 +79,7 @@ trace_exponential.defvjp(_forward, _backward)
 
 def _value_and_gradient(adjacency: Array) -> tuple[Array, Array]:
     """Return h(A) and ``dh/dA``, both from one exponential."""
-    adjacency = jnp.asarray(adjacency)
+    adjacency = jnp.minimum(jnp.asarray(adjacency), LARGEST_WEIGHT)
     norm = jnp.minimum(adjacency.sum(axis=0).max(), adjacency.sum(axis=1).max())
     return lax.cond(norm <= _TAYLOR_NORM, _by_series, _by_squaring, adjacency, norm)
 
@@ -108,19 +104,44 @@ def _by_series(adjacency: Array, norm: Array) -> tuple[Array, Array]:
 def _by_squaring(adjacency: Array, norm: Array) -> tuple[Array, Array]:
     """Return h(A) and its gradient for any A."""
     product, log_scale = _exponential_minus_identity(adjacency, norm)
-    trace = jnp.trace(product)
+    return continued(jnp.trace(product), product, log_scale)
+
+
+def continued(trace: Array, product: Array, log_scale: Array) -> tuple[Array, Array]:
+    """Return ``h = e^c trace`` and its gradient ``(e^c product + I)^T``, past e^28 as a logarithm.
+
+    Parameters
+    ----------
+    trace : array of shape ()
+    product : array of shape (p, p)
+    log_scale : array of shape ()
+        The ``c`` above.
+
+    Returns
+    -------
+    value : array of shape ()
+    gradient : array of shape (p, p)
+    """
     positive = trace > 0
     log_trace = jnp.where(positive, log_scale + jnp.log(jnp.where(positive, trace, 1.0)), -jnp.inf)
-    excess = jnp.maximum(log_trace - _LARGEST_LOG_TRACE, 0.0)
-    cap = jnp.exp(jnp.asarray(_LARGEST_LOG_TRACE, adjacency.dtype))
+    excess, far = past_the_exact_range(log_trace)
 
-    exact = jnp.where(log_scale == 0, trace, jnp.exp(jnp.minimum(log_trace, _LARGEST_LOG_TRACE)))
-    value = jnp.where(excess > 0, cap * (1 + jnp.log1p(excess)), exact)
+    exact = jnp.where(log_scale == 0, trace, jnp.exp(jnp.minimum(log_trace, LARGEST_LOG_VALUE)))
+    value = jnp.where(excess > 0, far, exact)
 
-    identity = jnp.eye(len(adjacency), dtype=adjacency.dtype)
-    inside = jnp.exp(jnp.minimum(log_scale, _LARGEST_LOG_TRACE)) * product + identity
-    beyond = product * (cap / (jnp.where(positive, trace, 1.0) * (1 + excess)))
+    identity = jnp.eye(len(product), dtype=product.dtype)
+    inside = jnp.exp(jnp.minimum(log_scale, LARGEST_LOG_VALUE)) * product + identity
+    beyond = product * (math.exp(LARGEST_LOG_VALUE) / (jnp.where(positive, trace, 1.0) * (1 + excess)))
     return value, jnp.where(excess > 0, beyond, inside).T
+
+
+def past_the_exact_range(log_value: Array) -> tuple[Array, Array]:
+    """Return how far ``log h`` is past 28, at least 0, and what h goes on as: ``e^28 (1 + log(1 + excess))``.
+
+    Its slope is that of h times ``e^28 / (h (1 + excess))``.
+    """
+    excess = jnp.maximum(log_value - LARGEST_LOG_VALUE, 0.0)
+    return excess, math.exp(LARGEST_LOG_VALUE) * (1 + jnp.log1p(excess))
 
 
 def _exponential_minus_identity(adjacency: Array, norm: Array) -> tuple[Array, Array]:
@@ -129,17 +150,25 @@ def _exponential_minus_identity(adjacency: Array, norm: Array) -> tuple[Array, A
     small = _taylor9(adjacency * jnp.exp2(-squarings))
 
     def square(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        # exp(2X) - I = 2 F + F F for F = exp(X) - I, with F = e^c product.
         left, product, log_scale = state
-        product = 2 * jnp.exp(-log_scale) * product + _product(product, product)
-        log_scale = 2 * log_scale
-        largest = product.max()
-        rescale = jnp.where(largest > _RESCALE_ABOVE, largest, 1.0)
-        return left - 1, product / rescale, log_scale + jnp.log(rescale)
+        return left - 1, *squared(product, log_scale)
 
     start = (squarings, small, jnp.zeros_like(norm))
     _, product, log_scale = lax.while_loop(lambda state: state[0] > 0, square, start)
     return product, log_scale
+
+
+def squared(product: Array, log_scale: Array) -> tuple[Array, Array]:
+    """Return ``(I + F)^2 - I = 2 F + F F`` for ``F = e^c product``, in the same form."""
+    product = 2 * jnp.exp(-log_scale) * product + _product(product, product)
+    return rescaled(product, 2 * log_scale)
+
+
+def rescaled(product: Array, log_scale: Array) -> tuple[Array, Array]:
+    """Return the same ``e^c product`` with a product that can be squared without overflow."""
+    largest = product.max()
+    rescale = jnp.where(largest > _RESCALE_ABOVE, largest, 1.0)
+    return product / rescale, log_scale + jnp.log(rescale)
 
 
 def _longest_walk_that_counts(adjacency: Array, norm: Array) -> Array:
@@ -191,10 +220,3 @@ def truncated_series(adjacency: Array) -> Array:
     0.0
     """
     return jnp.trace(_taylor9(adjacency))
-
-
-ACYCLICITY: Final[dict[str, Callable[[Array], Array]]] = {
-    "expm": trace_exponential,
-    "series": truncated_series,
-}
-"""The functions by the names that estimators take as ``acyclicity=``."""

@@ -1,0 +1,52 @@
+"""The measures of cycles by name, and which one suits how many nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from jax import Array
+
+from castlereg.acyclicity.exponential import trace_exponential, truncated_series
+from castlereg.acyclicity.logdet import log_determinant
+from castlereg.acyclicity.polynomial import trace_polynomial
+from castlereg.acyclicity.spectral import spectral_radius
+
+ACYCLICITY: Final[dict[str, Callable[[Array], Array]]] = {
+    "expm": trace_exponential,
+    "series": truncated_series,
+    "logdet": log_determinant,
+    "polynomial": trace_polynomial,
+    "spectral": spectral_radius,
+}
+"""The functions by the names that estimators take as ``acyclicity=``, which also take ``"auto"``."""
+
+ACYCLICITY_CHOICES: Final = (*ACYCLICITY, "auto")
+
+# Up to here the exponential is within a few percent of a training step; see docs/decisions/0014.
+_MOST_NODES_OF_EXPM: Final = 200
+
+
+def resolve_acyclicity(name: str, n_nodes: int) -> str:
+    """Return the measure of cycles that ``name`` stands for.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`ACYCLICITY`, which is returned as it is, or ``"auto"``: ``"expm"``, the paper's, up to 200
+        nodes, and ``"logdet"`` beyond.
+    n_nodes : int
+        Columns and targets.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> resolve_acyclicity("auto", 14), resolve_acyclicity("auto", 1000), resolve_acyclicity("series", 1000)
+    ('expm', 'logdet', 'series')
+    """
+    if name != "auto":
+        return name
+    return "expm" if n_nodes <= _MOST_NODES_OF_EXPM else "logdet"

@@ -1,0 +1,35 @@
+"""The command line: thin commands over public functions, one file each."""
+
+from __future__ import annotations
+
+import typer
+
+from castlereg.cli.compare import compare
+from castlereg.cli.datasets import datasets
+from castlereg.cli.demo import demo
+from castlereg.cli.experiment import experiment
+from castlereg.cli.fit import fit
+from castlereg.cli.graph import graph
+from castlereg.cli.predict import predict
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Neural networks on tables, with CASTLE.")
+for _command in (demo, fit, predict, graph, compare, experiment, datasets):
+    app.command()(_command)
+
+
+@app.callback(invoke_without_command=True)
+def _options(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Show the version and stop."),
+) -> None:
+    """Neural networks on tables, regularized by learning the causal graph of the columns."""
+    if version:
+        from castlereg import __version__
+
+        typer.echo(f"castlereg {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+__all__ = ["app"]

@@ -1,0 +1,58 @@
+"""``castlereg compare``: CASTLE against the paper's other methods on a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from castlereg.cli.console import Debug, Json, Quiet, command, out, print_facts, shows_progress, stop
+from castlereg.cli.fit import Dropped, Seed, Targets, Task, chosen_task
+from castlereg.cli.tables import check_columns, read_table, split_target
+from castlereg.options import check_choice
+
+
+@command
+def compare(
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file; - is CSV from standard input.")],
+    target: Targets,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="Method to compare; repeat it for several, all ten else.")
+    ] = None,
+    task: Task = "auto",
+    drop: Dropped = None,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of each method.")] = 10,
+    splits: Annotated[int, typer.Option(min=1, help="Random choices of the held-out rows.")] = 1,
+    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the rows.")] = 200,
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Train every method on the same folds, from the same weights, and score it on held-out rows."""
+    from castlereg import compare as compare_methods
+
+    check_choice("--task", task, ["auto", "regression", "classification"])
+    if len(target) > 1:
+        stop("compare takes one --target")
+    frame = read_table(table)
+    check_columns(frame, [*target, *(drop or [])], table)
+    X, y, _ = split_target(frame.drop(columns=drop or []), target)
+    chosen, _ = chosen_task(y, task)
+    result = compare_methods(
+        X,
+        y.iloc[:, 0],
+        methods=method or "paper",
+        cv=folds,
+        n_splits=splits,
+        task="regression" if chosen == "regression" else "classification",
+        max_epochs=epochs,
+        random_state=seed,
+        progress=shows_progress(quiet or as_json),
+    )
+    if as_json:
+        scores = result.to_frame().reset_index().to_dict(orient="records")
+        print_facts({"table": str(table), "target": target[0], "task": chosen, "methods": scores}, {}, True)
+    else:
+        out.print(str(result), markup=False)

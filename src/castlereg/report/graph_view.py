@@ -1,0 +1,262 @@
+"""What the page shows of a graph: its edges, and two pictures to choose from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from castlereg.graph.causal_graph import AGREEMENT, CausalGraph
+from castlereg.graph.neighbourhood import edges_around, neighbourhood
+from castlereg.graph.picture import NOT_PROOF, picture
+from castlereg.graph.svg import dashes, edge_shape
+
+# More nodes than this are shown as the targets' neighbourhood first.
+_MOST_NODES_AT_ONCE = 40
+_MOST_LISTED = 1000
+_SORTABILITY = {"varsortability": "Varsortability", "r2_sortability": "R²-sortability"}
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A row of the table of edges.
+
+    Attributes
+    ----------
+    cause, effect : str
+    weight, confidence : float
+    direction : float or None
+        Of the networks that join the two, the share that has this direction; None if none joins them.
+    directed : bool
+        Whether the networks agree on the direction.
+    """
+
+    cause: str
+    effect: str
+    weight: float
+    confidence: float
+    direction: float | None
+    directed: bool
+
+
+@dataclass(frozen=True)
+class DrawnEdge:
+    """An edge in a picture.
+
+    Attributes
+    ----------
+    rank : int
+        Its place in the table of edges.
+    path, head, dashes : str
+        As :func:`castlereg.graph.svg.edge_shape` draws them.
+    width, opacity : float
+    into_target : bool
+    """
+
+    rank: int
+    path: str
+    head: str
+    dashes: str
+    width: float
+    opacity: float
+    into_target: bool
+
+
+@dataclass(frozen=True)
+class DrawnNode:
+    """A node in a picture: its place among the nodes, what is written, and its box from the top left corner."""
+
+    place: int
+    label: str
+    is_target: bool
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """One picture of a graph.
+
+    Attributes
+    ----------
+    key : {"all", "neighbourhood"}
+    width, height : float
+    nodes : tuple of DrawnNode
+        From left to right.
+    edges : tuple of DrawnEdge
+        Weakest first, so that strong ones lie on top.
+    """
+
+    key: str
+    width: float
+    height: float
+    nodes: tuple[DrawnNode, ...]
+    edges: tuple[DrawnEdge, ...]
+
+
+@dataclass(frozen=True)
+class GraphContent:
+    """All that is said of a graph.
+
+    Attributes
+    ----------
+    nodes, targets : tuple of str
+    edges : tuple of Edge
+        Strongest first.
+    n_edges : int
+        How many there are; very long lists are cut.
+    shown : int
+        How many of the strongest are shown at first.
+    n_networks : int
+        Whose agreement is the confidence.
+    views : tuple of GraphView
+    first_view : str
+        Key of the view shown at first.
+    summary, warnings : tuple of str
+        What the graph says of itself; warnings are those of its sortability.
+    sortability : tuple of (name, share)
+    not_proof : str
+    """
+
+    nodes: tuple[str, ...]
+    targets: tuple[str, ...]
+    edges: tuple[Edge, ...]
+    n_edges: int
+    shown: int
+    n_networks: int
+    views: tuple[GraphView, ...]
+    first_view: str
+    summary: tuple[str, ...]
+    warnings: tuple[str, ...]
+    sortability: tuple[tuple[str, float], ...]
+    not_proof: str = NOT_PROOF
+
+
+def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
+    """Decide what the page shows of a graph.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    n_networks : int
+        Whose agreement is the confidence.
+
+    Returns
+    -------
+    GraphContent
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from castlereg import CausalGraph
+    >>> graph = CausalGraph.from_weights(np.array([[0.0, 0.9], [0.2, 0.0]]), ["age", "income"], target="income")
+    >>> content = graph_content(graph)
+    >>> [(edge.cause, edge.effect, edge.weight) for edge in content.edges]
+    [('age', 'income', 0.9)]
+    >>> [view.key for view in content.views]
+    ['all', 'neighbourhood']
+    """
+    frame = graph.edges()
+    edges = tuple(
+        Edge(row.cause, row.effect, float(row.weight), float(row.confidence), _known(row.direction), _agreed(row))
+        for row in frame.head(_MOST_LISTED).itertuples()
+    )
+    around = _around(graph)
+    among = frame.index.isin(around.index)
+    views = (
+        _view("all", graph, frame.head(2 * len(graph.nodes)), graph.nodes),
+        _view("neighbourhood", graph, frame[among], _near(graph)),
+    )
+    warnings = () if graph.traits is None else tuple(graph.traits.remarks(graph.weight_array))
+    large = len(graph.nodes) > _MOST_NODES_AT_ONCE
+    return GraphContent(
+        nodes=graph.names,
+        targets=graph.targets,
+        edges=edges,
+        n_edges=len(frame),
+        shown=_shown_at_first(graph, frame, large),
+        n_networks=n_networks,
+        views=views,
+        first_view="neighbourhood" if large else "all",
+        summary=_summary(graph, warnings),
+        warnings=warnings,
+        sortability=tuple((_SORTABILITY[k], share) for k, share in graph.sortability.items() if not np.isnan(share)),
+    )
+
+
+def _summary(graph: CausalGraph, warnings: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the lines of the graph's summary but those that the page shows elsewhere."""
+    text = graph.summary().removesuffix(NOT_PROOF).removesuffix("\n")
+    for warning in reversed(warnings):
+        text = text.removesuffix(warning).removesuffix("\n")
+    return tuple(text.split("\n"))
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _agreed(row: object) -> bool:
+    return not row.direction < AGREEMENT  # type: ignore[attr-defined]
+
+
+def _shown_at_first(graph: CausalGraph, edges: pd.DataFrame, large: bool) -> int:
+    """Show twice as many edges as nodes; of large graphs as many as nodes, and a few of each target's own."""
+    count = (1 if large else 2) * len(graph.nodes)
+    if large:
+        for target in graph.targets:
+            own = edges.index[(edges["cause"] == target) | (edges["effect"] == target)][:5]
+            count = max([count, *(own + 1)])
+    return int(min(count, len(edges), _MOST_LISTED))
+
+
+def _near(graph: CausalGraph) -> list[str]:
+    """Name the Markov blankets of the targets by strong edges, in the order of the columns."""
+    near = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
+    return [node for node in graph.nodes if node in near]
+
+
+def _around(graph: CausalGraph) -> pd.DataFrame:
+    near = _near(graph)
+    parts = [edges_around(graph, target, near) for target in graph.targets]
+    joined = pd.concat(parts)
+    return joined[~joined.index.duplicated()]
+
+
+def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -> GraphView:
+    drawn = picture(graph, edges, nodes)
+    rank = {(row.cause, row.effect): int(row.Index) for row in edges.itertuples()}
+    place = {name: i for i, name in enumerate(graph.names)}
+    boxes = sorted(drawn.places.boxes.items(), key=lambda named: (named[1].x, named[1].y))
+    lines = [line for line in drawn.lines if rank[line.cause, line.effect] < _MOST_LISTED]
+    return GraphView(
+        key,
+        drawn.places.width,
+        drawn.places.height,
+        tuple(
+            DrawnNode(
+                place[name],
+                drawn.labels[name],
+                name in graph.targets,
+                box.x - box.width / 2,
+                box.y - box.height / 2,
+                box.width,
+                box.height,
+            )
+            for name, box in boxes
+        ),
+        tuple(
+            DrawnEdge(
+                rank[line.cause, line.effect],
+                *edge_shape(line, drawn.places.routes[line.cause, line.effect]),
+                dashes(line),
+                float(line.width),
+                float(line.opacity),
+                line.effect in graph.targets,
+            )
+            for line in lines
+        ),
+    )

@@ -1,0 +1,93 @@
+"""A report as a file."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from numpy.typing import ArrayLike
+
+from castlereg.estimators.base import NetworkEstimator
+from castlereg.report.content import RandomState, report_content
+from castlereg.report.page import page_template, render
+
+
+def write_report(
+    model: NetworkEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    evaluate: bool = True,
+    cv: int = 5,
+    random_state: RandomState = None,
+    date: datetime.date | None = None,
+    progress: bool | None = None,
+) -> Path:
+    """Write one self-contained HTML page on a fitted model: how well it predicts, its graph, how it was trained.
+
+    Parameters
+    ----------
+    model : fitted estimator of castlereg
+    X : DataFrame of pandas or polars, or array-like of shape (rows, features)
+        The table that the model was fitted on.
+    y : array-like of shape (rows,) or (rows, targets)
+        Its targets.
+    path : str or Path
+        File to write, usually ``something.html``; its folder is made when there is none.
+    title : str, optional
+        By default made of the targets' names.
+    evaluate : bool
+        Whether to measure how well the model predicts, against the plain network and a guess. Clones of the model are
+        trained anew for that, ``cv`` times, on rows of equal weight; without it the page takes a second.
+    cv : int
+        Folds of this measurement.
+    random_state : int, RandomState, Generator or None
+        Decides folds, networks and intervals; by default the model's own if that is a number, else a fresh one, which
+        the page shows. The same seed gives the same page.
+    date : date, optional
+        Shown on the page; by default today.
+    progress : bool, optional
+        Show a progress bar; by default in a terminal or notebook.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Notes
+    -----
+    An estimator that chooses its strengths by cross-validation is measured with the strengths it chose on all rows, in
+    the single estimator with as many networks; the page says so.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from castlereg import CastleRegressor
+    >>> from castlereg.report import write_report
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = CastleRegressor(max_epochs=3, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(model, X, y, f"{folder}/report.html", evaluate=False)
+    ...     page.name
+    'report.html'
+    """
+    page_template()  # what is missing is better known before the training than after it
+    content = report_content(
+        model,
+        X,
+        y,
+        title=title,
+        evaluate=evaluate,
+        cv=cv,
+        random_state=random_state,
+        date=date,
+        progress=progress,
+    )
+    page = render(content)
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page, encoding="utf-8", newline="\n")
+    return file

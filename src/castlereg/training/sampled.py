@@ -1,0 +1,166 @@
+"""Steps that train some sub-networks alone: cut them out, update them with moments of their own, put them back.
+
+Where each step samples a few of many sub-networks, all others stay as they are: a step costs what the sampled ones
+cost, however wide the table. Each sub-network counts its own steps, so that Adam's first steps of each are as large
+as its later ones.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from castlereg.layout import Layout
+from castlereg.network import Parameters, select, squared_adjacency
+from castlereg.objective import cycle_measure
+
+# Where the nodes are in what each sub-network has for itself; the shared layers are left out.
+_NODE_AXES = Parameters(1, 0, (), 0, 0)  # type: ignore[arg-type]
+
+
+class KeptCycles(NamedTuple):
+    """The measure of cycles of the whole graph, kept from step to step."""
+
+    adjacency: Array  # (nodes, nodes), squared weights of all edges as they are
+    value: Array  # (), h(A), by its slope since it was last measured
+    slope: Array  # (nodes, nodes), as it was last measured
+
+
+def keep_cycles(input_weights: Array, layout: Layout) -> KeptCycles:
+    """Start with a graph that is yet to be measured."""
+    adjacency = squared_adjacency(input_weights, layout)
+    return KeptCycles(adjacency, jnp.zeros((), adjacency.dtype), jnp.zeros_like(adjacency))
+
+
+def refreshed(kept: KeptCycles, step: Array, nodes: Array, measure: str) -> KeptCycles:
+    """Measure the graph anew once every sub-network may have had its turn.
+
+    In between, a step moves few columns of the graph, by little: the slope tells how the measure changes. Where all
+    nodes are sampled every step measures anew.
+    """
+    every = max(1, len(kept.adjacency) // len(nodes))
+
+    def anew(kept: KeptCycles) -> KeptCycles:
+        value, slope = jax.value_and_grad(cycle_measure)(kept.adjacency, measure)
+        return KeptCycles(kept.adjacency, value, slope)
+
+    return lax.cond(step % every == 0, anew, lambda kept: kept, kept)
+
+
+def moved(kept: KeptCycles, nodes: Array, squares: Array) -> KeptCycles:
+    """Bring the graph up to date with new edges into some nodes, shape (nodes, nodes sampled)."""
+    change = squares - kept.adjacency[:, nodes]
+    value = jnp.maximum(kept.value + jnp.sum(kept.slope[:, nodes] * change), 0.0)
+    return KeptCycles(kept.adjacency.at[:, nodes].set(squares), value, kept.slope)
+
+
+class SampledMoments(NamedTuple):
+    """Adam's moments where sub-networks are sampled."""
+
+    own: Any  # of what each sub-network has for itself, with a count for each
+    shared: Any  # of the shared layers and the regularizers' heads
+
+
+def start_moments(adam: optax.GradientTransformation, network: Parameters, heads: Any) -> SampledMoments:
+    """Return moments of zero.
+
+    Parameters
+    ----------
+    adam : optax.GradientTransformation
+    network : Parameters
+        Of all sub-networks.
+    heads : tree of arrays
+
+    Returns
+    -------
+    SampledMoments
+    """
+    own: Any = adam.init(_own(network))
+    counts = jnp.zeros(network.input_weights.shape[1], own.count.dtype)
+    return SampledMoments(own._replace(count=counts), adam.init((network.hidden, heads)))
+
+
+def update(
+    adam: optax.GradientTransformation,
+    gradient: tuple[Parameters, Any],
+    moments: SampledMoments,
+    nodes: Array,
+) -> tuple[tuple[Parameters, Any], SampledMoments]:
+    """Turn the gradient of some sub-networks into a step.
+
+    Parameters
+    ----------
+    adam : optax.GradientTransformation
+    gradient : (Parameters, tree of arrays)
+        Of the sampled sub-networks and of the heads.
+    moments : SampledMoments
+        Of all.
+    nodes : array of int
+        Which were sampled, ascending.
+
+    Returns
+    -------
+    step : (Parameters, tree of arrays)
+    moments : SampledMoments
+    """
+    network, heads = gradient
+    shared_step, shared = adam.update((network.hidden, heads), moments.shared)
+    axes = _axes(network)
+    state = moments.own._replace(count=0, mu=axes, nu=axes)
+    own = moments.own._replace(
+        count=moments.own.count[nodes],
+        mu=select(moments.own.mu, nodes),
+        nu=select(moments.own.nu, nodes),
+    )
+    step, own = jax.vmap(adam.update, in_axes=(axes, state), out_axes=(axes, state))(_own(network), own)
+    put = moments.own._replace(
+        count=moments.own.count.at[nodes].set(own.count, indices_are_sorted=True, unique_indices=True),
+        mu=put_back(moments.own.mu, nodes, own.mu),
+        nu=put_back(moments.own.nu, nodes, own.nu),
+    )
+    hidden, heads = shared_step
+    return (step._replace(hidden=hidden), heads), SampledMoments(put, shared)
+
+
+def put_back(parameters: Parameters, nodes: Array, sampled: Parameters) -> Parameters:
+    """Write sub-networks back into all.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of all sub-networks.
+    nodes : array of int
+    sampled : Parameters
+        Of these nodes; the shared layers are taken from here.
+
+    Returns
+    -------
+
+    Parameters
+    ----------
+    """
+
+    def put(array: Array, part: Array, axis: int) -> Array:
+        # One after the other in place: a scatter would copy the whole array first.
+        def one(i: Array, array: Array) -> Array:
+            return lax.dynamic_update_slice_in_dim(array, lax.dynamic_slice_in_dim(part, i, 1, axis), nodes[i], axis)
+
+        return lax.fori_loop(0, len(nodes), one, array)
+
+    axes = _axes(parameters)._replace(hidden=())
+    own = jax.tree.map(put, _own(parameters), _own(sampled), axes)
+    return own._replace(hidden=sampled.hidden)
+
+
+def _own(parameters: Parameters) -> Parameters:
+    return parameters._replace(hidden=())
+
+
+def _axes(parameters: Parameters) -> Parameters:
+    if parameters.output_weights is None:
+        return _NODE_AXES._replace(output_weights=None, output_bias=None)
+    return _NODE_AXES

@@ -1,0 +1,199 @@
+"""The page, read as a browser's parser would."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import dataclasses
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from castlereg.report import ReportContent, page, render, write_report
+from castlereg.report.scores import number
+
+from .conftest import DATE, Fitted
+from .handmade import HOSTILE, handmade
+
+pytestmark = pytest.mark.xdist_group("report")  # one worker fits the model
+
+HANDLERS = re.compile(r"on\w+$")
+VOID = {"meta", "input", "link", "img", "br", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, and texts by the element they stand in."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[tuple[str, str]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append((self.open[-1] if self.open else "", data))
+
+    def of(self, tag: str) -> list[str]:
+        return [text for where, text in self.texts if where == tag]
+
+
+@pytest.fixture(scope="module")
+def hostile() -> ReportContent:
+    return handmade(HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def hostile_page(hostile: ReportContent) -> str:
+    return render(hostile)
+
+
+def test_hostile_names_are_shown_and_make_no_elements(hostile_page: str) -> None:
+    read = Page(hostile_page)
+    assert not read.open
+    harmless = Page(render(handmade(tuple(f"name {k}" for k in range(len(HOSTILE))))))
+    assert {tag for tag, _ in read.elements} == {tag for tag, _ in harmless.elements}
+    assert not any(HANDLERS.match(name) for _, attributes in read.elements for name in attributes)
+    shown = read.of("bdi")
+    for name in HOSTILE:
+        assert name in shown
+    assert read.of("title") == [f"What predicts {HOSTILE[-1]}"]
+    assert sum(tag == "script" for tag, _ in read.elements) == 2
+
+
+def test_names_reach_the_script_as_they_are(hostile: ReportContent, hostile_page: str) -> None:
+    match = re.search(r'<script type="application/json" id="graph-data">(.*?)</script>', hostile_page, re.DOTALL)
+    assert match is not None
+    assert not set(match[1]) & set("<>&\u2028\u2029")
+    data = json.loads(match[1])
+    assert data["nodes"] == list(HOSTILE)
+    assert hostile.graph is not None
+    for row, edge in zip(data["edges"], hostile.graph.edges, strict=True):
+        assert (HOSTILE[row[0]], HOSTILE[row[1]], *row[2:]) == dataclasses.astuple(edge)
+
+
+def test_characters_that_html_cannot_hold_are_replaced(hostile: ReportContent) -> None:
+    text = render(dataclasses.replace(hostile, title="null \x00 and \ud800"))
+    assert "null \ufffd and \ufffd" in Page(text).of("title")
+    text.encode()
+
+
+def test_nothing_comes_from_elsewhere() -> None:
+    text = render(handmade(tuple("abcdefg")))
+    policy = next(a["content"] for tag, a in Page(text).elements if a.get("http-equiv") == "Content-Security-Policy")
+    without_hash = text.replace(policy, "")
+    for outside in ("http:", "https:", "//", "url(", "@import", "src=", "<link", "<iframe", "<object"):
+        assert outside not in without_hash, outside
+    assert all(a["href"].startswith("#") for _, a in Page(text).elements if "href" in a)
+
+
+def test_the_policy_lets_the_one_script_run_and_nothing_else(hostile_page: str) -> None:
+    read = Page(hostile_page)
+    policy = next(a["content"] for _, a in read.elements if a.get("http-equiv") == "Content-Security-Policy")
+    script = re.findall(r"<script>(.*?)</script>", hostile_page, re.DOTALL)[-1]
+    expected = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == f"'sha256-{expected}'"
+    assert rules["style-src"] == "'unsafe-inline'"
+    assert rules["img-src"] == "data:"
+
+
+def test_every_number_of_the_scores_is_on_the_page(content: ReportContent) -> None:
+    text = render(content)
+    read = Page(text)
+    assert content.evaluation is not None
+    scores = content.evaluation.targets[0]
+    cells = [a["data-value"] for tag, a in read.elements if tag == "td" and "data-value" in a][:9]
+    expected = [measure.scores[row].value for row in range(3) for measure in scores.measures]
+    assert list(map(float, cells)) == expected
+    shown = read.of("span")
+    for measure in scores.measures:
+        for score in measure.scores:
+            assert number(score.value, measure.decimals) in shown
+    said = " ".join(read.of("p") + read.of("strong"))
+    assert all(sentence in said for sentence in scores.verdict)
+    assert sum(tag == "circle" and a.get("r") == "2.6" for tag, a in read.elements) == 60
+
+
+def test_every_edge_is_a_row_and_its_lines_have_its_rank(content: ReportContent) -> None:
+    read = Page(render(content))
+    graph = content.graph
+    assert graph is not None
+    ranks = [int(a["data-rank"]) for tag, a in read.elements if tag == "tr" and "data-rank" in a]
+    assert ranks == list(range(len(graph.edges)))
+    drawn = [int(a["data-rank"]) for tag, a in read.elements if tag == "g" and "data-rank" in a]
+    assert drawn == [edge.rank for view in graph.views for edge in view.edges]
+    assert graph.not_proof in read.of("strong")
+    assert all(line in read.of("bdi") for line in graph.summary)
+
+
+def test_controls_have_names_and_regions_can_be_scrolled_by_keyboard(hostile_page: str) -> None:
+    read = Page(hostile_page)
+    labels = {a["for"] for tag, a in read.elements if tag == "label" and "for" in a}
+    for tag, a in read.elements:
+        if tag == "input" and a["type"] != "checkbox":
+            assert a["id"] in labels
+        if tag == "svg":
+            assert a["aria-label"]
+        if "scroll" in a.get("class", "").split():
+            assert a["tabindex"] == "0" and a["aria-label"]
+    ids = [a["id"] for _, a in read.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    targets = {a["href"][1:] for tag, a in read.elements if tag == "a"}
+    assert targets <= set(ids) and "main" in targets
+
+
+def test_without_evaluation_or_graph_the_page_says_so(content: ReportContent) -> None:
+    text = render(dataclasses.replace(content, evaluation=None, graph=None))
+    assert "evaluate=False" in Page(text).of("code")
+    assert "graph-data" not in text.split("<script>")[0]
+    assert 'href="#graph"' not in text
+
+
+def test_a_graph_without_edges_and_one_epoch_make_a_page(content: ReportContent) -> None:
+    assert content.graph is not None
+    view = dataclasses.replace(content.graph.views[0], edges=())
+    graph = dataclasses.replace(content.graph, edges=(), n_edges=0, shown=0, views=(view, view))
+    curves = tuple(
+        dataclasses.replace(c, members=(((1.0, 0.5),),), mean=((1.0, 0.5),), best=((1.0, 0.5),))
+        for c in content.training.curves
+    )
+    training = dataclasses.replace(content.training, curves=curves)
+    assert "0 of 0 edges" in render(dataclasses.replace(content, graph=graph, training=training))
+
+
+def test_the_same_model_gives_the_same_bytes(fitted: Fitted, content: ReportContent, tmp_path: Path) -> None:
+    path = write_report(*fitted, tmp_path / "new" / "report.html", cv=2, date=DATE, title="A & B")
+    assert path.read_bytes() == render(dataclasses.replace(content, title="A & B")).encode()
+
+
+def test_a_missing_extra_is_named_before_any_training(fitted: Fitted, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without_jinja(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "jinja2":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    page.page_template.cache_clear()
+    monkeypatch.setattr(builtins, "__import__", without_jinja)
+    with pytest.raises(ImportError, match=r"pip install 'castlereg\[report\]'"):
+        write_report(*fitted, "never.html")

@@ -1,0 +1,177 @@
+"""Exported predictors say what the models say, in onnxruntime."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+
+from castlereg import CastleRegressor, onnx_inputs, to_onnx
+from castlereg.tables.schema import OTHER
+from tests.fitted_models import NAMES, fitted, table
+
+pytestmark = [
+    pytest.mark.xdist_group("model files"),
+    pytest.mark.filterwarnings("ignore:X has (levels|gaps)"),
+]
+EXPORTED = [name for name in NAMES if name != "CastleMultiOutput"]  # which has dates
+
+
+def run(model: Any, X: Any, folder: Path) -> dict[str, Any]:
+    """Export a model, and return all outputs for rows by name."""
+    to_onnx(model, folder / "model.onnx")
+    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, onnx_inputs(model, X)), strict=True))
+
+
+def expected(model: Any, X: Any) -> dict[str, Any]:
+    predicted = model.predict(X)
+    if not isinstance(predicted, pd.DataFrame):
+        said = {"prediction": predicted}
+        return {**said, "probabilities": model.predict_proba(X)} if hasattr(model, "predict_proba") else said
+    probabilities = model.predict_proba(X)
+    return {
+        **{f"prediction_{name}": predicted[name].to_numpy() for name in predicted},
+        **{f"probabilities_{name}": probabilities[name].to_numpy() for name in probabilities},
+    }
+
+
+def assert_close(said: dict[str, Any], wanted: dict[str, Any]) -> None:
+    assert set(said) == set(wanted)
+    for name, values in wanted.items():
+        assert said[name].shape == values.shape
+        if values.dtype.kind == "f":
+            np.testing.assert_allclose(said[name], values, rtol=1e-12)
+        else:
+            np.testing.assert_array_equal(said[name], values)
+
+
+@pytest.mark.parametrize("which", EXPORTED)
+def test_exported_models_say_the_same(which: str, tmp_path: Path) -> None:
+    model, X, _, unseen = fitted(which)
+    for rows in (X, unseen, X[:1]):
+        assert_close(run(model, rows, tmp_path), expected(model, rows))
+
+
+def test_labels_keep_their_type(tmp_path: Path) -> None:
+    kinds = {"CastleClassifier": "O", "NetworkClassifier": "b", "CastleClassifierCV": "f"}
+    for which, kind in kinds.items():
+        model, X, _, _ = fitted(which)
+        assert run(model, X, tmp_path)["prediction"].dtype.kind == kind
+    several = run(fitted("NetworkMultiOutput").model, table(), tmp_path)
+    assert {name: array.dtype.kind for name, array in several.items() if name.startswith("prediction")} == {
+        "prediction_rent": "f",
+        "prediction_dear": "b",
+        "prediction_kind": "i",
+    }
+
+
+def test_polars_frames_give_the_same_inputs() -> None:
+    model = fitted("CastleClassifier").model
+    frame = table().astype({"grade": object})
+    inputs, others = onnx_inputs(model, frame), onnx_inputs(model, pl.from_pandas(frame))
+    assert inputs.keys() == others.keys()
+    for name in inputs:
+        np.testing.assert_array_equal(inputs[name], others[name])
+
+
+def test_the_file_tells_what_it_is(tmp_path: Path) -> None:
+    model = fitted("NetworkMultiOutput").model
+    to_onnx(model, tmp_path / "model.onnx")
+    made = onnx.load(tmp_path / "model.onnx")
+    onnx.checker.check_model(made, full_check=True)
+    told = {entry.key: entry.value for entry in made.metadata_props}
+    assert json.loads(told["targets"]) == ["rent", "dear", "kind"]
+    assert told["estimator"] == "NetworkMultiOutput"
+    assert json.loads(told["missing_text"]) == {"city": "", "garden": "", "grade": ""}
+    inputs = {one.name: one.type.tensor_type.elem_type for one in made.graph.input}
+    texts = {"city", "garden", "grade"}
+    assert inputs == {
+        name: onnx.TensorProto.STRING if name in texts else onnx.TensorProto.DOUBLE for name in table().columns
+    }
+    to_onnx(model, tmp_path / "again.onnx")
+    assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "model.onnx").read_bytes()
+
+
+def relabelled(which: str, column: str, **changes: Any) -> Any:
+    """A copy of a fitted model whose schema says something else of a column, with the same number of levels."""
+    model = pickle.loads(pickle.dumps(fitted(which).model))
+    encoder = model._coding.encoder
+    schema = tuple(replace(one, **changes) if one.name == column else one for one in encoder.schema)
+    for holder in (encoder, model.network_.encoder):
+        object.__setattr__(holder, "schema", schema)
+    return model
+
+
+def test_rare_levels_that_were_joined(tmp_path: Path) -> None:
+    for column, levels in (("city", ("Oslo", "Rome", OTHER)), ("zone", (10.0, 20.0, OTHER))):
+        model = relabelled("CastleClassifier", column, levels=levels)
+        unseen = fitted("CastleClassifier").unseen
+        assert_close(run(model, unseen, tmp_path), expected(model, unseen))
+
+
+def test_an_empty_text_that_is_a_level_is_no_gap(tmp_path: Path) -> None:
+    model = relabelled("CastleClassifier", "city", levels=("", "Oslo", "Rome"))
+    rows = fitted("CastleClassifier").unseen.copy()
+    rows.loc[4:7, "city"] = ""
+    inputs = onnx_inputs(model, rows)["city"].ravel()
+    assert (inputs[4:8] == "").all()
+    assert (inputs[rows["city"].isna()] == "(missing)").all()
+    assert_close(run(model, rows, tmp_path), expected(model, rows))
+
+
+def test_an_empty_text_that_was_never_there_is_an_unknown_level(tmp_path: Path) -> None:
+    model, _, _, unseen = fitted("CastleClassifier")
+    rows = unseen.copy()
+    rows.loc[4:7, "city"] = ""
+    assert_close(run(model, rows, tmp_path), expected(model, rows))
+
+
+def test_dates_are_refused_with_the_column(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="column 'since' holds dates, which ONNX does not have: fit on a number"):
+        to_onnx(fitted("CastleMultiOutput").model, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_that_collide_are_refused(tmp_path: Path) -> None:
+    for name in ("prediction", "probabilities", ""):
+        model = relabelled("CastleClassifier", "area", name=name)
+        with pytest.raises(ValueError, match=f"column '{name}' cannot be an input"):
+            to_onnx(model, tmp_path / "model.onnx")
+
+
+def test_columns_named_as_operations_are_no_trouble(tmp_path: Path) -> None:
+    X = fitted("CastleClassifier").X.rename(columns={"area": "constant_0"})
+    renamed = relabelled("CastleClassifier", "area", name="constant_0")
+    renamed.feature_names_in_ = np.array(X.columns, object)
+    assert_close(run(renamed, X, tmp_path), expected(renamed, X))
+
+
+def test_what_is_no_fitted_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="a Ridge is no estimator of castlereg"):
+        to_onnx(Ridge(), tmp_path / "model.onnx")
+    with pytest.raises(NotFittedError):
+        to_onnx(CastleRegressor(), tmp_path / "model.onnx")
+    with pytest.raises(FileNotFoundError, match="make the folder"):
+        to_onnx(fitted("CastleRegressor").model, tmp_path / "missing" / "model.onnx")
+    with pytest.raises(ValueError, match="X has text in column 'area'"):
+        onnx_inputs(fitted("CastleClassifier").model, table().assign(area="large"))
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ImportError, match=r"pip install 'castlereg\[onnx\]'"):
+        to_onnx(fitted("CastleRegressor").model, tmp_path / "model.onnx")
