@@ -7,6 +7,7 @@ regularizers share rows, folds and starting weights, so that what differs is the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -17,8 +18,10 @@ from sklearn.model_selection import train_test_split
 from castlereg import CastleRegressorCV, compare
 from castlereg.datasets import load
 
+METHODS = ("Baseline", "L1", "MixUp", "CASTLE")
 
-def main(folder: Path, max_epochs: int = 200, n_splits: int = 3) -> list[Path]:
+
+def main(folder: Path, max_epochs: int = 200, n_splits: int = 3, methods: Sequence[str] = METHODS) -> list[Path]:
     """Fit, compare, print and draw; return the pictures, none where the table is not there."""
     try:
         table = load("facebook_metrics", download=False)
@@ -27,7 +30,6 @@ def main(folder: Path, max_epochs: int = 200, n_splits: int = 3) -> list[Path]:
         return []
     X = table.X.rename(columns=shortened)
     y = np.log1p(table.y).rename("log interactions")
-    methods = ["Baseline", "L1", "MixUp", "CASTLE"]
     result = compare(X, y, methods=methods, cv=5, n_splits=n_splits, max_epochs=max_epochs, random_state=0)
     print(result.to_frame().drop(columns="seconds").round(3).to_string())
     print("MSE 1 is no better than guessing the mean.")

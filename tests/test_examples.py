@@ -43,7 +43,7 @@ def test_demo_writes_its_pictures_and_its_report(tmp_path: Path, capsys: pytest.
     [
         ("healthcare", {}),
         ("housing", {}),
-        ("marketing", {"n_splits": 1}),
+        ("marketing", {"n_splits": 1, "methods": ("Baseline", "CASTLE")}),
         ("noisy_columns", {"n_draws": 1}),
         ("knowledge", {}),
         ("own_loop", {}),
