@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from castlereg.cli.console import Debug, Quiet, command, print_facts, shows_progress
+from castlereg.cli.fit import leaned_on
 
 
 @command
@@ -34,7 +35,7 @@ def demo(
         "table": f"scikit-learn's diabetes, {len(X)} rows x {X.shape[1]} columns",
         "beta": f"{model.reg_beta_:g}, chosen among {', '.join(f'{b:g}' for b in model.reg_betas)} by ten folds",
         "held-out loss": f"{model.validation_loss_:.3f} (1 is no better than guessing the mean)",
-        "leans on": ", ".join(model.graph_.parents("progression")),
+        "leans on": ", ".join(leaned_on(model.graph_, "progression")),
         "report": str(output / "report.html"),
         "graph": str(output / "graph.svg"),
         "model": f"{output / 'diabetes.castle'} (castlereg predict {output / 'diabetes.castle'} TABLE)",

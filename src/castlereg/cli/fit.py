@@ -10,6 +10,7 @@ import typer
 
 from castlereg.cli.console import Debug, Json, Quiet, command, print_facts, shows_progress, stop
 from castlereg.cli.tables import check_columns, inferred_task, read_table, split_target
+from castlereg.graph import CausalGraph
 from castlereg.options import check_choice
 
 # Ten folds of four betas train forty networks: beyond this many rows one network is trained instead.
@@ -132,28 +133,43 @@ def _facts(
         "reg_beta": float(model.reg_beta_ if by_folds else model.reg_beta),
         "chosen_by_folds": by_folds,
         "held_out_loss": float(model.validation_loss_),
-        "parents": {name: graph.parents(name) for name in targets},
+        "leans_on": {name: leaned_on(graph, name) for name in targets},
         "edges": len(graph.edges()),
         "model": None if output is None else str(output),
         "report": None if report is None else str(report),
     }
 
 
+def leaned_on(graph: CausalGraph, target: str) -> list[str]:
+    """Name the columns with a weight into the target's sub-network that counts, strongest first."""
+    weights = graph.learned_weights[target].sort_values(ascending=False)
+    return [str(name) for name in weights.index[weights >= max(graph.threshold, 1e-9)]]
+
+
+def _rows(n: int) -> str:
+    return f"{n} row" if n == 1 else f"{n} rows"
+
+
+def _quoted(name: str) -> str:
+    return repr(name) if "," in name else name
+
+
 def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
     targets = ", ".join(facts["targets"])
     gaps = f", {facts['gaps']} gaps" if facts["gaps"] else ""
-    without = f"; {facts['rows_without_target']} rows without a target left out" if facts["rows_without_target"] else ""
+    without = (
+        f"; {_rows(facts['rows_without_target'])} without a target left out" if facts["rows_without_target"] else ""
+    )
     hint = " (--task overrules)" if task == "auto" and len(facts["targets"]) == 1 else ""
     labels = {
-        "table": f"{facts['table']}, {facts['rows']} rows x {facts['columns']} columns{gaps}{without}",
+        "table": f"{facts['table']}, {_rows(facts['rows'])} x {facts['columns']} columns{gaps}{without}",
         "target": f"{targets}: {why}, so {facts['task']}{hint}",
         "beta": f"{facts['reg_beta']:g}" + (", chosen by folds" if facts["chosen_by_folds"] else ""),
         "held-out loss": f"{facts['held_out_loss']:.4g} (1 is no better than guessing the mean or the base rates)",
     }
-    for name, parents in facts["parents"].items():
-        labels[f"leans on, for {name}" if len(facts["targets"]) > 1 else "leans on"] = (
-            ", ".join(parents) or "no column in particular"
-        )
+    for name, columns in facts["leans_on"].items():
+        label = f"leans on, for {name}" if len(facts["targets"]) > 1 else "leans on"
+        labels[label] = ", ".join(map(_quoted, columns)) or "no column in particular"
     labels["graph"] = f"{facts['edges']} edges; an aid to prediction, not proof of cause"
     for kept in ("model", "report"):
         if facts[kept]:

@@ -205,7 +205,8 @@ class CausalGraph:
         return self._named(self.direction_array)
 
     def _named(self, values: NDArray[np.float64]) -> pd.DataFrame:
-        return pd.DataFrame(values.copy(), index=list(self.names), columns=list(self.names))
+        names = pd.Index(list(self.names), dtype=object)  # text of Arrow cannot hold every name
+        return pd.DataFrame(values.copy(), index=names, columns=names)
 
     @property
     def target(self) -> str:
@@ -227,7 +228,7 @@ class CausalGraph:
         cause, effect = np.nonzero(self.weight_array)
         order = np.argsort(-self.weight_array[cause, effect], kind="stable")
         cause, effect = cause[order], effect[order]
-        names = pd.Series([*self.names, None], dtype=object)[:-1]  # text columns of Arrow cannot hold every name
+        names = pd.Series([*self.names, None], dtype=object)[:-1]  # as in _named
         return pd.DataFrame(
             {
                 "cause": names.iloc[cause].reset_index(drop=True),

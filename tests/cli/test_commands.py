@@ -1,0 +1,246 @@
+"""The commands, from a table with strings and gaps to predictions and the graph."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import castlereg
+from castlereg.cli import app
+from castlereg.cli.console import one_line
+from castlereg.cli.tables import inferred_task, read_table
+
+RUN = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def homes() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    area = rng.normal(80, 20, 60)
+    city = rng.choice(["Oslo", "Bergen", "Tromsø"], 60)
+    price = 3 * area + np.where(city == "Oslo", 80, 0) + rng.normal(0, 20, 60)
+    frame = pd.DataFrame({"area, m²": area, "city": city, "price": price, "sold": np.where(price > 260, "yes", "no")})
+    frame.loc[::7, "city"] = None
+    frame.loc[3, "price"] = None
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(homes: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models and what fitting them printed."""
+    folder = tmp_path_factory.mktemp("homes")
+    homes.to_csv(folder / "homes.csv", index=False)
+    table = str(folder / "homes.csv")
+    options = ["--epochs", "2", "--folds", "2", "--json"]
+    price = RUN.invoke(
+        app, ["fit", table, "-t", "price", "--drop", "sold", "-o", str(folder / "price.castle"), *options]
+    )
+    assert price.exit_code == 0, price.output
+    (folder / "price.json").write_text(price.stdout)
+    sold = RUN.invoke(
+        app,
+        [
+            "fit",
+            table,
+            "-t",
+            "sold",
+            "--drop",
+            "price",
+            "--beta",
+            "0.1",
+            "-o",
+            str(folder / "sold.castle"),
+            "--epochs",
+            "2",
+        ],
+    )
+    assert sold.exit_code == 0, sold.output
+    (folder / "sold.txt").write_text(sold.stdout)
+    return folder
+
+
+def run(*arguments: Any, stdin: str | None = None) -> Any:
+    return RUN.invoke(app, [str(argument) for argument in arguments], input=stdin)
+
+
+def test_fit_tells_scripts_what_it_did(folder: Path, homes: pd.DataFrame) -> None:
+    facts = json.loads((folder / "price.json").read_text())
+    assert (facts["rows"], facts["rows_without_target"], facts["gaps"]) == (
+        59,
+        1,
+        homes["city"][homes["price"].notna()].isna().sum(),
+    )
+    assert facts["task"] == "regression"
+    assert facts["chosen_by_folds"] is True
+    model = castlereg.load(folder / "price.castle")
+    assert facts["reg_beta"] == model.reg_beta_
+    assert facts["held_out_loss"] == model.validation_loss_
+
+
+def test_fit_tells_people_what_it_did(folder: Path) -> None:
+    printed = (folder / "sold.txt").read_text()
+    assert "sold: 2 classes, so classification (--task overrules)" in printed
+    assert "not proof of cause" in printed
+    assert "beta           0.1\n" in printed
+
+
+def test_predict_writes_what_the_model_says(folder: Path, homes: pd.DataFrame) -> None:
+    result = run("predict", folder / "price.castle", folder / "homes.csv", "--interval", 0.5)
+    assert result.exit_code == 0, result.output
+    assert "left aside: price, sold" in result.stderr
+    written = pd.read_csv(io.StringIO(result.stdout))
+    model = castlereg.load(folder / "price.castle")
+    X = pd.read_csv(folder / "homes.csv")[["area, m²", "city"]]
+    np.testing.assert_array_equal(written["price"], model.predict(X))
+    np.testing.assert_array_equal(written[["lower", "upper"]], model.predict_interval(X, coverage=0.5))
+
+
+def test_predict_in_a_pipe_with_probabilities(folder: Path, homes: pd.DataFrame) -> None:
+    rows = homes[["city", "area, m²"]].head(4).assign(city=["Oslo", "Paris", None, "Bergen"])  # one is new
+    result = run("predict", folder / "sold.castle", "-", "--proba", "--json", "--quiet", stdin=rows.to_csv(index=False))
+    assert result.exit_code == 0, result.output
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [set(line) for line in lines] == [{"sold", "P(no)", "P(yes)"}] * 4
+    for line in lines:
+        assert abs(line["P(no)"] + line["P(yes)"] - 1) < 1e-9
+        assert (line["sold"] == "yes") == (line["P(yes)"] > line["P(no)"])
+
+
+def test_predict_keeps_columns_and_writes_tsv(folder: Path, homes: pd.DataFrame, tmp_path: Path) -> None:
+    out = tmp_path / "out.tsv"
+    result = run("predict", folder / "sold.castle", folder / "homes.csv", "--keep", "-o", out)
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(out, sep="\t").shape == (60, 5)
+
+
+@pytest.mark.parametrize(
+    ("form", "begins"),
+    [
+        ("svg", "<svg"),
+        ("dot", "digraph"),
+        ("json", "{"),
+        ("gml", "graph ["),
+        ("csv", "cause,effect"),
+        ("text", "3 nodes"),
+    ],
+)
+def test_graph_in_every_form(folder: Path, form: str, begins: str) -> None:
+    result = run("graph", folder / "price.castle", "--format", form, "--threshold", 0)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(begins)
+    assert "city" in result.stdout
+
+
+def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
+    result = run("graph", folder / "price.castle", "-o", tmp_path / "graph.png")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "{homes}", "-t", "pirce"], "has no column 'pirce'; did you mean 'price'?"),
+        (["fit", "{homes}", "-t", "price", "--drop", "Sold"], "has no column 'Sold'; did you mean 'sold'?"),
+        (["fit", "{folder}/homs.csv", "-t", "price"], "there is no such file; did you mean 'homes.csv'?"),
+        (["fit", "{folder}/price.castle", "-t", "price"], "no table by its name; tables end in .csv"),
+        (["fit", "{homes}", "-t", "price", "-o", "{folder}/nowhere/model"], "make it first"),
+        (["fit", "{homes}", "-t", "price", "-o", "{folder}"], "is a folder: name a file in it"),
+        (["fit", "{homes}", "-t", "city", "--task", "regression"], "'city' is not a column of numbers"),
+        (["fit", "{homes}", "-t", "price", "--task", "regresion"], "did you mean 'regression'?"),
+        (["predict", "{homes}", "{homes}"], "homes.csv"),
+        (["predict", "{folder}/price.castle", "{folder}/empty.csv"], "cannot be read as a table"),
+        (["predict", "{folder}/price.castle", "{homes}", "--proba"], "--proba is for a classifier"),
+        (["predict", "{folder}/sold.castle", "{homes}", "--interval", "0.9"], "fitted by folds"),
+        (["graph", "{folder}/price.castle", "--format", "pgn"], "did you mean 'png'?"),
+        (["compare", "{homes}", "-t", "price", "-t", "sold"], "compare takes one --target"),
+        (["datasets", "boston_hosing"], "did you mean 'boston_housing'?"),
+    ],
+)
+def test_errors_are_one_line_with_the_fix(folder: Path, arguments: list[str], message: str) -> None:
+    (folder / "empty.csv").write_text("")
+    result = run(*(a.format(folder=folder, homes=folder / "homes.csv") for a in arguments))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("castlereg: note: ")]
+    assert len(lines) == 1
+    assert lines[0].startswith("castlereg: ")
+
+
+def test_debug_shows_the_traceback(folder: Path) -> None:
+    result = run("fit", folder / "homes.csv", "-t", "pirce", "--debug")
+    assert isinstance(result.exception, ValueError)
+
+
+def test_compare_prints_the_methods(folder: Path) -> None:
+    arguments = [
+        "-t",
+        "price",
+        "--drop",
+        "sold",
+        "--method",
+        "CASTLE",
+        "--method",
+        "Baseline",
+        "--folds",
+        2,
+        "--epochs",
+        2,
+    ]
+    result = run("compare", folder / "homes.csv", *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    methods = json.loads(result.stdout)["methods"]
+    assert {row["method"] for row in methods} == {"CASTLE", "Baseline"}
+
+
+def test_datasets_are_listed_and_written(tmp_path: Path) -> None:
+    listed = json.loads(run("datasets", "--json").stdout)["tables"]
+    assert {"boston_housing", "diabetes"} <= {row["name"] for row in listed}
+    assert "boston_housing" in run("datasets").stdout
+    result = run("datasets", "diabetes", "-o", tmp_path / "diabetes.csv")
+    assert result.exit_code == 0, result.output
+    assert pd.read_csv(tmp_path / "diabetes.csv").shape == (442, 11)
+
+
+def test_tables_of_other_separators(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": ["x", "y"]})
+    for name, separator in (("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t"), ("d.txt", "|")):
+        frame.to_csv(tmp_path / name, sep=separator, index=False)
+        pd.testing.assert_frame_equal(read_table(tmp_path / name), frame)
+    frame.to_csv(tmp_path / "e.csv.gz", index=False)
+    pd.testing.assert_frame_equal(read_table(tmp_path / "e.csv.gz"), frame)
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["a", "b", "a"], "classification"),
+        ([True, False, True], "classification"),
+        ([0.0, 1.0, None], "classification"),
+        (list(range(20)), "regression"),
+        ([0.5, 1.0, 1.5], "regression"),
+    ],
+)
+def test_the_task_follows_from_the_target(values: list[Any], task: str) -> None:
+    assert inferred_task(pd.Series(values))[0] == task
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    assert one_line("a\x1b[31mb\nc") == "a\\x1b[31mb c"
+
+
+def test_a_reader_that_closes_the_pipe_is_no_error(folder: Path) -> None:
+    command = f"{sys.executable} -m castlereg graph {folder / 'price.castle'} --format svg | head -c 5"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=os.environ, check=False)
+    assert done.stdout == "<svg "
+    assert "Traceback" not in done.stderr
