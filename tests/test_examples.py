@@ -89,6 +89,7 @@ PAGES = [
             "synthetic",
             "experiments",
             "report",
+            "devices",
         )
     ),
 ]

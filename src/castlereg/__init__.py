@@ -17,6 +17,7 @@ from castlereg.estimators import (
 from castlereg.graph import CausalGraph, EdgeConstraints
 from castlereg.onnx import onnx_inputs, to_onnx
 from castlereg.persistence import load, save
+from castlereg.training.mesh import use_devices
 
 __version__ = "0.1.0.dev0"
 
@@ -40,4 +41,5 @@ __all__ = [
     "onnx_inputs",
     "save",
     "to_onnx",
+    "use_devices",
 ]

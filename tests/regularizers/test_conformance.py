@@ -114,6 +114,25 @@ def test_rows_that_fill_up_a_batch_change_nothing(name: str, mixed_layout: Layou
     assert_same_networks(*states, rtol=0.0)
 
 
+@every_variant
+def test_independent_rows_may_be_shared_out(name: str, mixed_layout: Layout, rng: np.random.Generator) -> None:
+    """The loss is the mean of those of two halves whose rows weigh twice as much, whatever the weights."""
+    regularizer = VARIANTS[name][0]
+    if not regularizer.rows_are_independent:
+        return
+    one = problem(regularizer, mixed_layout, rng)
+
+    def loss(rows: slice, factor: float) -> Any:
+        batch = jax.tree.map(lambda a: a[rows], one.batch)
+        batch = batch._replace(weight=batch.weight * factor)
+        total, (terms, states) = regularized_loss(one.parameters, batch, [regularizer], mixed_layout, **one.arguments)
+        assert_same_networks(states, one.states, rtol=0.0)
+        return {"total": total, **terms}
+
+    halves = jax.tree.map(lambda a, b: (a + b) / 2, loss(slice(0, 3), 2.0), loss(slice(3, 8), 2.0))
+    assert_same_networks(halves, loss(slice(0, 8), 1.0), rtol=1e-5)
+
+
 @every
 def test_a_stack_of_strengths_equals_its_members_one_by_one(name: str) -> None:
     first, second = STRATEGIES[name]

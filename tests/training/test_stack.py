@@ -215,26 +215,6 @@ def test_old_programs_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) ->
     assert counts[-1] - counts[1] < 300  # four more programs would take over a thousand
 
 
-@pytest.mark.parametrize("n_devices", [1, 3])
-def test_the_number_of_devices_does_not_change_the_result(n_devices: int, tmp_path: Any) -> None:
-    """Members dealt over one and over three devices, five members dividing by neither two nor three."""
-    script = f"""
-import jax, numpy as np
-jax.config.update("jax_num_cpu_devices", {n_devices})
-from tests.training.test_stack import *
-data = table()
-result = train(data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
-assert len(jax.devices()) == {n_devices}
-np.save({str(tmp_path / "weights.npy")!r}, result.parameters.input_weights)
-"""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True)
-    data = table()
-    here = train(data, members(5), hidden_layer_sizes=(5, 5), schedule=QUICK)
-    np.testing.assert_allclose(
-        np.load(tmp_path / "weights.npy"), np.asarray(here.parameters.input_weights), rtol=1e-4, atol=1e-6
-    )
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_rebalancing_moves_members_without_changing_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other member fails at once, which would leave one of two devices idle."""

@@ -48,6 +48,11 @@ class Autoencoder(Regularizer):
         check_number("Autoencoder's strength", self.strength, least=0)
 
     @property
+    def rows_are_independent(self) -> bool:
+        """Whether devices may each take some rows of a batch."""
+        return True
+
+    @property
     def terms(self) -> tuple[str, ...]:
         """Name of the term."""
         return ("autoencoder",)

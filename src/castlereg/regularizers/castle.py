@@ -119,6 +119,11 @@ class Castle(Regularizer):
         return self.acyclicity
 
     @property
+    def rows_are_independent(self) -> bool:
+        """Whether devices may each take some rows of a batch; the likelihood of exact CASTLE has a log of a mean."""
+        return not self.ends_acyclic
+
+    @property
     def features_per_step(self) -> int | None:
         """Features that are reconstructed in each step."""
         return None if isinstance(self.reconstruct, str) or not self.needs_all_nodes else int(self.reconstruct)

@@ -41,6 +41,11 @@ class L2(Regularizer):
         check_number("L2's strength", self.strength, least=0)
 
     @property
+    def rows_are_independent(self) -> bool:
+        """Whether devices may each take some rows of a batch."""
+        return True
+
+    @property
     def terms(self) -> tuple[str, ...]:
         """Name of the term."""
         return ("l2",)

@@ -20,6 +20,7 @@ hook                    what it is for
 ``folded``              leave something in the network that predicts (batch norm)
 ``measures_cycles_by``  have the trainer keep a measure of cycles where sub-networks are sampled (CASTLE)
 ``ends_acyclic``        have the trainer cut the graph to one without cycles on the way (exact CASTLE)
+``rows_are_independent``  let devices each take some rows of a batch
 ======================  =======================================================================
 """
 
@@ -68,6 +69,15 @@ class Regularizer:
         Where sub-networks are sampled, :attr:`castlereg.objective.Pass.cycles` is this measure of the whole graph.
         """
         return None
+
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether several devices may each take some rows of a batch, see ``docs/devices.md``.
+
+        True says that the loss stays a sum over rows, each times its weight, plus what depends on no row: nothing is
+        drawn for each row, no row sees another, and the penalty has no statistic of the batch but such sums.
+        """
+        return False
 
     @property
     def features_per_step(self) -> int | None:

@@ -32,6 +32,11 @@ class ReleasedCastle(Castle):
     acyclicity: str | None = "series"
     sparsity: Sparsity | None = "group"
 
+    @property
+    def rows_are_independent(self) -> bool:
+        """Whether devices may each take some rows of a batch: no, the rows of a batch are counted."""
+        return False
+
     def _total(self, terms: dict[str, Array], seen: Pass) -> Array:
         rows = jnp.sum(seen.batch.weight > 0)
         size = terms["sparsity"] + terms["capacity"]

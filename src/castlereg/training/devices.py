@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 MEMBERS = PartitionSpec("members")
 EVERYWHERE = PartitionSpec()
@@ -21,11 +21,13 @@ def prepare_jax() -> None:
 
     Runs once, before the first training. Nothing is changed when JAX has already started its
     devices, or when ``jax_num_cpu_devices`` or ``jax_compilation_cache_dir`` (or their
-    environment variables) are set.
+    environment variables) are set. Processes that ``jax.distributed`` has joined keep the devices they were given.
     """
     config: Any = jax.config
-    forced = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    if config.jax_num_cpu_devices < 0 and not forced:
+    given = (
+        "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or jax.distributed.is_initialized()
+    )
+    if config.jax_num_cpu_devices < 0 and not given:
         try:
             config.update("jax_num_cpu_devices", _available_cores())
         except RuntimeError:
@@ -35,30 +37,8 @@ def prepare_jax() -> None:
         config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
-def members_mesh(n_members: int) -> Mesh:
-    """Lay members over the devices: as many devices as there are members, at most all.
-
-    Parameters
-    ----------
-    n_members : int
-
-    Returns
-    -------
-    Mesh
-        With the one axis ``members``.
-    """
-    prepare_jax()
-    devices = jax.devices()[: max(1, min(n_members, len(jax.devices())))]
-    return _mesh(tuple(devices))
-
-
-@cache
-def _mesh(devices: tuple[jax.Device, ...]) -> Mesh:
-    return jax.make_mesh((len(devices),), ("members",), axis_types=(AxisType.Auto,), devices=devices)
-
-
 def sharded(mesh: Mesh) -> NamedSharding:
-    """Place the leading axis over the devices of a mesh."""
+    """Place the leading axis over the members axis of a mesh."""
     return NamedSharding(mesh, MEMBERS)
 
 
@@ -79,10 +59,11 @@ def lanes(mesh: Mesh, members_per_device: int) -> int:
 def compiler_options(mesh: Mesh) -> dict[str, bool]:
     """Return XLA's options for a program on a mesh.
 
-    Devices that are cores are busy with their own members: a matrix product that is shared out among them makes
-    each wait for the others.
+    Devices that are cores of one process are busy with their own members: a matrix product that is shared out among
+    them makes each wait for the others.
     """
-    cores = mesh.devices.size > 1 and mesh.devices.flat[0].platform == "cpu"
+    processes = {device.process_index for device in mesh.devices.flat}
+    cores = mesh.devices.size > len(processes) and mesh.devices.flat[0].platform == "cpu"
     return {"xla_cpu_multi_thread_eigen": False} if cores else {}
 
 

@@ -11,6 +11,7 @@ from castlereg.layout import Layout
 from castlereg.objective import trained_nodes
 from castlereg.regularizers import Regularizer
 from castlereg.training.members import Schedule, Table
+from castlereg.training.placement import least
 
 # Weights, Adam's two moments and the best weights stay; the gradient, its update and copies between calls come and go.
 _COPIES_OF_WEIGHTS = 8
@@ -34,7 +35,7 @@ def members_that_fit(
     regularizers : sequence of Regularizer
     schedule : Schedule
     memory : int, optional
-        Bytes to use; half of what is free by default.
+        Bytes to use; half of what is free by default, in the joined process that has least.
 
     Returns
     -------
@@ -51,7 +52,8 @@ def members_that_fit(
     True
     """
     budget = int(_SHARE * free_memory()) if memory is None else memory
-    return max(1, budget // bytes_of_a_member(table, hidden_layer_sizes, regularizers, schedule))
+    fit = max(1, budget // bytes_of_a_member(table, hidden_layer_sizes, regularizers, schedule))
+    return least(fit) if memory is None else fit
 
 
 def bytes_of_a_member(

@@ -18,11 +18,12 @@ from jax import Array, lax
 from jax.sharding import Mesh
 
 from castlereg.layout import Layout
-from castlereg.network import Packed, Parameters, mask_inputs, pack, select, squared_adjacency, unpack
+from castlereg.network import Packed, Parameters, mask_inputs, pack, squared_adjacency, unpack
 from castlereg.objective import Cycles, cell_losses, regularized_loss, supervised_loss, target_outputs
 from castlereg.regularizers import Regularizer
 from castlereg.training import sampled as sampling
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
+from castlereg.training.row_shares import RowShares
 from castlereg.training.standardization import Standardization, as_batch
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
@@ -99,16 +100,16 @@ _MOST_PROGRAMS = 64
 
 @lru_cache(maxsize=_MOST_PROGRAMS)
 def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int, arguments: Hashable) -> Any:
-    """Return the jitted program ``(states, inputs, shared) -> (states, log)`` for a stack.
+    """Return the jitted program ``(states, inputs, shared) -> [*leaves of states, log]`` for a stack.
 
     Parameters
     ----------
     layout : Layout
     hidden_layer_sizes : tuple of int
     mesh : Mesh
-        Its devices share the members out.
+        Its groups of devices share the members out, the devices of a group the rows of a batch.
     lanes : int
-        Members that advance side by side on one device.
+        Members that advance side by side in one group.
     arguments : hashable
         Structure and shapes of what the program will be called with, from :func:`signature`: each has a program.
 
@@ -117,10 +118,11 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
     callable
         ``log`` has shape (members, epochs, columns), NaN where an epoch was not run.
     """
+    shares = RowShares(mesh.shape["rows"])
 
     def on_device(states: MemberState, inputs: MemberInputs, shared: Shared) -> tuple[MemberState, Array]:
         def one(member: tuple[MemberState, MemberInputs]) -> tuple[MemberState, Array]:
-            return _train_member(layout, hidden_layer_sizes, *member, shared)
+            return _train_member(layout, hidden_layer_sizes, *member, shared, shares)
 
         return lax.map(one, (states, inputs), batch_size=lanes if lanes > 1 else None)
 
@@ -131,7 +133,12 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
         out_specs=(MEMBERS, MEMBERS),
         check_vma=False,
     )
-    return jax.jit(program, donate_argnums=0, compiler_options=compiler_options(mesh))
+
+    def flat(states: MemberState, inputs: MemberInputs, shared: Shared) -> list[Array]:
+        # To build the states again JAX would run Python, which hears Ctrl-C and loses what the program has returned.
+        return jax.tree.leaves(program(states, inputs, shared))
+
+    return jax.jit(flat, donate_argnums=0, compiler_options=compiler_options(mesh))
 
 
 def signature(*arguments: Any) -> Hashable:
@@ -146,11 +153,12 @@ def _train_member(
     state: MemberState,
     inputs: MemberInputs,
     shared: Shared,
+    shares: RowShares,
 ) -> tuple[MemberState, Array]:
     """Run epochs of one member until they are done or it stops."""
     log = jnp.full((inputs.batches.shape[0], len(log_columns(inputs.regularizers))), jnp.nan, jnp.float32)
-    validation = as_batch(*_gather(inputs.validation_rows, inputs, shared), inputs.standardization, layout)
-    validation = validation._replace(weight=validation.weight / jnp.sum(validation.weight))
+    validation = as_batch(*_gather(inputs.validation_rows, inputs, shared, shares), inputs.standardization, layout)
+    validation = validation._replace(weight=validation.weight / shares.sum(jnp.sum(validation.weight)))
     targets = jnp.asarray(layout.targets)
 
     def predictor(weights: Weights, regularizer_states: tuple[Any, ...]) -> Packed:
@@ -162,14 +170,14 @@ def _train_member(
     def validation_loss(network: Packed) -> Array:
         outputs = target_outputs(unpack(network, hidden_layer_sizes, layout.output_width), validation.inputs, layout)
         null_loss = inputs.standardization.null_loss
-        return supervised_loss(cell_losses(outputs, validation, layout, targets, null_loss), validation)  # type: ignore[arg-type]
+        return shares.sum(supervised_loss(cell_losses(outputs, validation, layout, targets, null_loss), validation))  # type: ignore[arg-type]
 
     def unfinished(carry: tuple[Array, MemberState, Array]) -> Array:
         return (carry[0] < shared.epochs) & carry[1].active
 
     def epoch(carry: tuple[Array, MemberState, Array]) -> tuple[Array, MemberState, Array]:
         i, before, log = carry
-        after, totals = _run_steps(layout, hidden_layer_sizes, i, before, inputs, shared)
+        after, totals = _run_steps(layout, hidden_layer_sizes, i, before, inputs, shared, shares)
         network = predictor(after.weights, after.regularizer_states)
         loss = validation_loss(network)
         finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
@@ -195,9 +203,10 @@ def _run_steps(
     state: MemberState,
     inputs: MemberInputs,
     shared: Shared,
+    shares: RowShares,
 ) -> tuple[Moving, Array]:
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
-    encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared)
+    encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared, shares)
     names = terms(inputs.regularizers)
     measure = next((one.measures_cycles_by for one in inputs.regularizers if one.measures_cycles_by), None)
     progress = jnp.minimum(state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0)
@@ -235,7 +244,7 @@ def _run_steps(
         (weights, moments, states), totals = carry
         value, (of_network, of_heads) = gradient(unpacked(weights), weights.heads, states, i)
         total, (by_name, states) = value
-        updates, moments = adam.update(Weights(pack(of_network), of_heads), moments)
+        updates, moments = adam.update(shares.mean(Weights(pack(of_network), of_heads)), moments)
         weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
         return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])
 
@@ -246,14 +255,14 @@ def _run_steps(
         assert inputs.sampled is not None
         nodes = inputs.sampled[epoch, i]
         network = unpacked(weights)
-        own = select(network, nodes)
+        own = sampling.cut_out(network, nodes)
         cycles = None
         if kept is not None and measure is not None:
             kept = sampling.refreshed(kept, i, nodes, measure)
             cycles = Cycles(kept.value, kept.slope[:, nodes])
         value, slope = gradient(own, weights.heads, states, i, sampled=nodes, cycles=cycles)
         total, (by_name, states) = value
-        updates, moments = sampling.update(adam, slope, moments, nodes)
+        updates, moments = sampling.update(adam, shares.mean(slope), moments, nodes)
         own, heads = jax.tree.map(lambda w, u: w - state.rate * u, (own, weights.heads), updates)
         if kept is not None:
             kept = sampling.moved(kept, nodes, squared_adjacency(own.input_weights, layout))
@@ -268,7 +277,7 @@ def _run_steps(
     else:
         kept = None if measure is None else sampling.keep_cycles(state.weights.network.input_weights, layout)
         (after, totals), _ = lax.fori_loop(0, inputs.steps, sampled_step, ((start, totals), kept))
-    return after, totals / inputs.steps
+    return after, shares.mean(totals) / inputs.steps
 
 
 def start_moments(weights: Weights, hidden_layer_sizes: tuple[int, ...], output_width: int, *, is_sampled: bool) -> Any:
@@ -278,11 +287,16 @@ def start_moments(weights: Weights, hidden_layer_sizes: tuple[int, ...], output_
     return sampling.start_moments(adam, unpack(weights.network, hidden_layer_sizes, output_width), weights.heads)
 
 
-def _gather(rows: Array, inputs: MemberInputs, shared: Shared) -> tuple[Array, Array]:
-    """Collect rows, shape (..., batch): their channels as encoded, and weights that make a sum over them a mean."""
+def _gather(rows: Array, inputs: MemberInputs, shared: Shared, shares: RowShares) -> tuple[Array, Array]:
+    """Collect this device's rows of a batch, shape (..., batch).
+
+    Returns their channels as encoded, and weights that make a sum over them a mean, or one that :class:`RowShares`
+    makes a mean over all rows of the batch.
+    """
+    rows = shares.own(rows, empty_row=len(shared.weight) - 1)
     weight = shared.weight[rows]
-    present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
-    return shared.inputs[rows], weight / (present * inputs.mean_weight)
+    present = jnp.maximum(shares.sum(jnp.sum(weight > 0, axis=-1, keepdims=True)), 1)
+    return shared.inputs[rows], weight / (present * inputs.mean_weight / shares.n_devices)
 
 
 def _close_epoch(

@@ -25,8 +25,10 @@ from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.training import program
 from castlereg.training.batches import BatchPlan, rounded_up
-from castlereg.training.devices import lanes, members_mesh, replicated, sharded
+from castlereg.training.devices import lanes, replicated, sharded
 from castlereg.training.members import Member, Schedule, Table
+from castlereg.training.mesh import training_mesh
+from castlereg.training.placement import check_agreement, on_devices, on_host
 from castlereg.training.standardization import measure
 from castlereg.training.trained import Log, TrainedStack, history_frame, report_restarts, unpack_all
 
@@ -86,6 +88,8 @@ def train(
                 bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
                 bar.update(begun + int(done) - bar.n)
         except KeyboardInterrupt:
+            if stack.mesh.is_multi_process:  # the other processes do not know
+                raise
             interrupted = True
     return stack.result(interrupted)
 
@@ -106,9 +110,12 @@ class _Stack:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.regularizers = _stacked(members, hidden_layer_sizes)
         self.nodes = trained_nodes(self.regularizers, table.layout)
-        self.mesh = members_mesh(len(members))
-        self.slots_per_device = _power_of_two(-(-len(members) // self.n_devices))
-        self.slot = _deal(np.arange(len(members)), self.n_devices, self.slots_per_device)
+        check_agreement(table, members, hidden_layer_sizes, schedule)
+        self.mesh = training_mesh(
+            len(members), schedule.batch_size, all(one.rows_are_independent for one in self.regularizers)
+        )
+        self.slots_per_device = _power_of_two(-(-len(members) // self.n_groups))
+        self.slot = _deal(np.arange(len(members)), self.n_groups, self.slots_per_device)
 
         layout = table.layout
         self.plans = [
@@ -198,8 +205,20 @@ class _Stack:
         return max(wanted) + len(layout.targets)
 
     @property
-    def n_devices(self) -> int:
-        return int(self.mesh.devices.size)
+    def n_groups(self) -> int:
+        """Groups of devices, each of which has members of its own."""
+        return int(self.mesh.shape["members"])
+
+    @property
+    def states(self) -> program.MemberState:
+        """What the devices hold; built anew from its leaves, which a single assignment replaces in :meth:`_run`."""
+        states: program.MemberState = jax.tree.unflatten(self.structure, self.leaves[: self.structure.num_leaves])
+        return states
+
+    @states.setter
+    def states(self, states: program.MemberState) -> None:
+        self.leaves: list[jax.Array] = jax.tree.leaves(states)
+        self.structure: Any = jax.tree.structure(states)
 
     def advance(self) -> None:
         """Run the program once and bring the books up to date."""
@@ -210,25 +229,24 @@ class _Stack:
         log = self._run(np.int32(epochs))
         if done + epochs < self.schedule.max_epochs:
             self.next_batches = self._draw(self._epochs_of_call(done + epochs))  # while the devices work
-        rows = np.asarray(log)[self.slot]
+        books = (log, self.states.epoch, self.states.best_loss, self.states.active)
+        rows, epoch, self.best_loss, self.active = (array[self.slot] for array in on_host(books, self.mesh))
         self.logs.append((self.epoch.copy(), rows))
-        self.epoch = np.asarray(self.states.epoch)[self.slot].astype(np.int64)
-        self.best_loss = np.asarray(self.states.best_loss)[self.slot]
-        self.active = np.asarray(self.states.active)[self.slot]
+        self.epoch = epoch.astype(np.int64)
         self._rebalance()
 
     def _run(self, epochs: Any) -> jax.Array:
         """Call the program, which takes the states away and returns them changed; return its log."""
         inputs, shared = self._inputs(), self.shared._replace(epochs=epochs)
-        returned: list[tuple[program.MemberState, jax.Array]] = []
+        returned: list[list[jax.Array]] = []
         try:
             # Ctrl-C that comes while the program runs is heard between two steps of this function. What the program
             # returns is in the list by then, or the program was not called.
             returned.extend(map(self.program, (self.states,), (inputs,), (shared,)))
         finally:
             if returned:
-                self.states = returned[0][0]
-        return returned[0][1]
+                self.leaves = returned[0]
+        return returned[0][-1]
 
     def _epochs_of_call(self, done: int) -> int:
         """Count the epochs of a call: the last one ends with training, and one ends where the graph is cut."""
@@ -238,7 +256,7 @@ class _Stack:
     def _cut_cycles(self) -> None:
         """Cut every member's graph to one without cycles, for good."""
         layout, rules = self.table.layout, self.table.edges
-        states = jax.tree.map(lambda a: np.array(a)[self.slot], self.states)
+        states = self._states()
         masks = self.fixed["edge_mask"]
         for mask, weights in zip(masks, states.weights.network.input_weights, strict=True):
             learned = np.sqrt(squared_adjacency(weights.astype(np.float64), layout))
@@ -257,7 +275,7 @@ class _Stack:
 
     def result(self, interrupted: bool) -> TrainedStack:
         """Collect the best weights; warn about what the user should know."""
-        states = jax.tree.map(lambda a: np.asarray(a)[self.slot], self.states)
+        states = self._states()
         history = history_frame(self.logs, program.log_columns(self.regularizers))
         if interrupted and not np.isfinite(states.best_loss).all():
             raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
@@ -298,7 +316,7 @@ class _Stack:
             warmup=np.int32(max(self.schedule.warmup, self.acyclic_from)),  # type: ignore[arg-type]
             acyclic_from=np.int32(self.acyclic_from),  # type: ignore[arg-type]
         )
-        placed: program.Shared = jax.device_put(shared, replicated(self.mesh))
+        placed: program.Shared = on_devices(shared, replicated(self.mesh))
         return placed
 
     def _penalized(self) -> NDArray[np.float32] | None:
@@ -357,32 +375,37 @@ class _Stack:
 
     def _place(self, by_member: Any) -> Any:
         """Move arrays with a leading member axis into their slots on the devices."""
-        n_slots = self.n_devices * self.slots_per_device
+        n_slots = self.n_groups * self.slots_per_device
 
         def place(array: NDArray[Any]) -> jax.Array:
             slots = np.zeros((n_slots, *array.shape[1:]), array.dtype)
             slots[self.slot] = array
-            return jax.device_put(slots, sharded(self.mesh))
+            placed: jax.Array = on_devices(slots, sharded(self.mesh))
+            return placed
 
         return jax.tree.map(place, by_member)
 
+    def _states(self) -> Any:
+        """Read a copy of the states, member by member."""
+        return jax.tree.map(lambda a: a[self.slot], on_host(self.states, self.mesh))
+
     def _rebalance(self) -> None:
-        """Deal the remaining members out anew when a device has clearly more of them than its share."""
-        counts = np.bincount(self.slot[self.active] // self.slots_per_device, minlength=self.n_devices)
-        share = -(-int(self.active.sum()) // self.n_devices)
+        """Deal the remaining members out anew when a group has clearly more of them than its share."""
+        counts = np.bincount(self.slot[self.active] // self.slots_per_device, minlength=self.n_groups)
+        share = -(-int(self.active.sum()) // self.n_groups)
         if counts.max() <= 1.25 * share:
             return
-        states = jax.tree.map(lambda a: np.asarray(a)[self.slot], self.states)
+        states = self._states()
         order = np.argsort(~self.active, kind="stable")
-        self.slot = _deal(order, self.n_devices, self.slots_per_device)
+        self.slot = _deal(order, self.n_groups, self.slots_per_device)
         self.states = self._place(states)
 
 
-def _deal(members: NDArray[np.int64], n_devices: int, slots_per_device: int) -> NDArray[np.int64]:
-    """Give each member a slot, dealing them to the devices in turn; return the slot of every member."""
+def _deal(members: NDArray[np.int64], n_groups: int, slots_per_device: int) -> NDArray[np.int64]:
+    """Give each member a slot, dealing them to the groups in turn; return the slot of every member."""
     slot = np.empty(len(members), np.int64)
     turn = np.arange(len(members))
-    slot[members] = (turn % n_devices) * slots_per_device + turn // n_devices
+    slot[members] = (turn % n_groups) * slots_per_device + turn // n_groups
     return slot
 
 
