@@ -1,9 +1,9 @@
-# Two commands do everything: make demo, make test. Both set up a virtual environment in .venv first.
+# Two commands do everything: make demo, make test. All set up a virtual environment in .venv first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint benchmark experiments setup clean
+.PHONY: demo test lint docs benchmark experiments setup clean
 
 setup: $(VENV)/.installed
 
@@ -24,6 +24,14 @@ lint: setup
 test: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
 
+docs: $(VENV)/.docs
+	$(BIN)/python examples/gallery.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	@touch $@
+
 benchmark: setup
 	$(BIN)/python -m benchmarks
 
@@ -31,4 +39,4 @@ experiments: setup
 	$(BIN)/castlereg experiment --all --scale standard --output experiments --jobs 2 --page docs/results.md
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

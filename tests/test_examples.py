@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -15,14 +17,18 @@ from castlereg.comparison import PAPER_METHODS
 ROOT = Path(__file__).parents[1]
 
 
-def test_demo_writes_its_pictures_and_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    mpl.use("agg")
-    spec = importlib.util.spec_from_file_location("diabetes", ROOT / "examples" / "diabetes.py")
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
-    demo = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(demo)
-    result = demo.main(tmp_path, max_epochs=15, report_folds=2)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_demo_writes_its_pictures_and_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mpl.use("agg")
+    result = example("diabetes").main(tmp_path, max_epochs=15, report_folds=2)
     printed = capsys.readouterr().out
     assert all(method in printed for method in PAPER_METHODS)
     assert result.to_frame().loc["CASTLE", "MSE"] < 1  # better than the mean
@@ -32,11 +38,46 @@ def test_demo_writes_its_pictures_and_its_report(tmp_path: Path, capsys: pytest.
     assert "What predicts progression" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("healthcare", {}),
+        ("housing", {}),
+        ("marketing", {"n_splits": 1, "methods": ("Baseline", "CASTLE")}),
+        ("noisy_columns", {"n_draws": 1}),
+        ("knowledge", {}),
+        ("own_loop", {}),
+    ],
+)
+def test_examples_of_the_gallery_run(
+    name: str, options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mpl.use("agg")
+    drawn = example(name).main(tmp_path, max_epochs=2, **options)
+    printed = capsys.readouterr().out
+    assert drawn or "CASTLEREG_DATA" in printed
+    assert all(path.stat().st_size > 5_000 for path in drawn)
+
+
+@pytest.mark.parametrize("name", ["housing", "marketing"])
+def test_examples_without_their_table_say_so(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in ("CASTLEREG_DATA", "XDG_DATA_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    assert example(name).main(tmp_path, max_epochs=2) == []
+    assert "CASTLEREG_DATA" in capsys.readouterr().out
+
+
 PAGES = [
     "README.md",
     *(
         f"docs/{name}.md"
         for name in (
+            "index",
+            "tutorial",
+            "knowledge",
+            "paper_against_code",
             "acyclicity",
             "regularizers",
             "tables",

@@ -1,0 +1,95 @@
+"""Run the gallery and write its page, ``docs/gallery.md``, with what every example printed and drew.
+
+``make docs`` runs it. An example whose table is not there keeps the section and the pictures of its last run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import inspect
+import io
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib as mpl
+from sklearn.datasets import load_diabetes
+from tqdm import tqdm
+
+from castlereg import CastleRegressorCV
+
+EXAMPLES = ("healthcare", "housing", "marketing", "noisy_columns", "knowledge", "own_loop")
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+_OPENING = """---
+hide: [navigation]
+---
+
+# Gallery
+
+Six examples, each a script that runs by itself: `python examples/housing.py` prints and draws what is shown here, into
+the folder `demo`. Some tables are looked for as [Datasets](datasets.md) says; an example whose table is not there says
+so. `make docs` runs all of them again and writes this page.
+"""
+
+
+def main(page: Path = DOCS / "gallery.md", pictures: Path = DOCS / "images" / "gallery") -> None:
+    """Run all examples and write the page."""
+    known = sections(page.read_text(encoding="utf-8")) if page.exists() else {}
+    for name in tqdm(EXAMPLES, desc="gallery", disable=None):
+        module = importlib.import_module(name)
+        printed = io.StringIO()
+        with tempfile.TemporaryDirectory() as folder:
+            with contextlib.redirect_stdout(printed):
+                drawn = module.main(Path(folder))
+            if "CASTLEREG_DATA" in printed.getvalue():  # where to put a table that is not there
+                print(f"{name}: its section stays as it is. {printed.getvalue()}", file=sys.stderr)
+                continue
+            pictures.mkdir(parents=True, exist_ok=True)
+            for path in drawn:
+                shutil.copy(path, pictures)
+        known[name] = section(module, printed.getvalue(), drawn)
+    text = "\n".join([_OPENING, *(f"<!-- {name} -->\n{known[name]}" for name in EXAMPLES if name in known)])
+    page.write_text(text, encoding="utf-8")
+    draw_diabetes(pictures.parent / "diabetes_graph.png")
+
+
+def draw_diabetes(path: Path) -> None:
+    """Draw the graph on the first page: the diabetes table, ten folds, the chosen beta."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    graph = CastleRegressorCV(random_state=0).fit(X, y.rename("progression")).graph_
+    ax = graph.plot(max_edges=16)
+    ax.figure.figure.savefig(path, dpi=160, bbox_inches="tight")
+
+
+def sections(text: str) -> dict[str, str]:
+    """Cut the page into the sections of its examples."""
+    parts = re.split(r"^<!-- (\w+) -->\n", text, flags=re.MULTILINE)
+    return {name: body.rstrip("\n") + "\n" for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def section(module: ModuleType, printed: str, drawn: list[Path]) -> str:
+    """Write one example: what it is about, its pictures, what it printed, its main function."""
+    images = "\n\n".join(f"![{path.stem.replace('_', ' ')}](images/gallery/{path.name})" for path in drawn)
+    printed = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
+    return f"{opening(module)}\n\n{images}\n\n```text\n{printed}\n```\n\n{excerpt(module)}"
+
+
+def opening(module: ModuleType) -> str:
+    """Make a heading and a paragraph of the docstring."""
+    title, text = inspect.getdoc(module).split("\n\n", 1)  # type: ignore[union-attr]
+    return f"## {title.rstrip('.')}\n\n{text.strip().replace('``', '`')}"
+
+
+def excerpt(module: ModuleType) -> str:
+    """Quote the main function; the page does not run it."""
+    return f"The main function of `examples/{module.__name__}.py`:\n\n```py\n{inspect.getsource(module.main)}```\n"
+
+
+if __name__ == "__main__":
+    mpl.use("agg")
+    main()

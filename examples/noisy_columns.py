@@ -1,0 +1,77 @@
+"""Many noisy columns, few rows: where CASTLE pays.
+
+Fifteen nodes of a random graph with strong edges, twenty columns of pure noise beside them, 300 rows. All networks
+share folds, seeds and the small start of the input layers, so the difference is the regularizer's. The true graph is
+known: the picture shows the weight that the target's sub-network gives to columns near it and to noise. A few draws
+show the direction, not a mean with an error bar; the [measured figures](comparisons.md) have more.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+from castlereg import CastleRegressorCV, NetworkRegressorCV
+from castlereg.regularizers import L1
+from castlereg.synthetic import StructuralModel, choose_target, random_dag, roles, weighted_dag
+
+
+def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
+    """Fit every draw, print and draw; return the pictures."""
+    rows, weights = [], []
+    for seed in range(n_draws):
+        dag = weighted_dag(random_dag(15, 45, random_state=seed), 2.0, 4.0, random_state=seed)
+        target = choose_target(dag, "with_parents", random_state=seed)
+        world = StructuralModel(dag, function="sigmoid", noise_std=0.6, random_state=seed).with_noise_columns(20)
+        train, test = world.sample(300, random_state=seed), world.sample(2000, random_state=1000 + seed)
+        X, y, X_new, y_new = train.drop(columns=target), train[target], test.drop(columns=target), test[target]
+
+        candidates = {
+            "CASTLE": CastleRegressorCV(cv=5, max_epochs=max_epochs, random_state=seed),
+            "L1": NetworkRegressorCV(
+                [[L1(s)] for s in (0.1, 0.01, 0.001)], cv=5, max_epochs=max_epochs, random_state=seed
+            ),
+            "plain network": NetworkRegressorCV([[]], cv=5, max_epochs=max_epochs, random_state=seed),
+        }
+        errors = {}
+        for name, model in candidates.items():
+            errors[name] = ((model.fit(X, y).predict(X_new) - y_new) ** 2).mean() / y_new.var()
+        rows.append(errors | {"best possible": world.best_error(target, n_rows=2000).standardized})
+
+        kin = roles(dag, target)
+        near = {*kin.parents, *kin.children, *kin.spouses}
+        learned = candidates["CASTLE"].graph_.learned_weights[target].drop(target)
+        kind = ["near" if name in near else "elsewhere" if name in dag else "noise" for name in learned.index]
+        weights.append(pd.DataFrame({"kind": kind, "weight": learned.to_numpy()}))
+
+    print("Mean squared error on 2000 new rows, in units of the target's variance, by draw")
+    print(pd.DataFrame(rows).rename_axis("draw").round(3).to_string())
+    spread = pd.concat(weights).groupby("kind")["weight"].describe()[["count", "50%", "max"]]
+    print(f"\nWeights into the target, all draws:\n{spread.round(3).to_string()}")
+    return [draw(pd.concat(weights), folder / "noisy_columns_weights.png")]
+
+
+def draw(weights: pd.DataFrame, path: Path) -> Path:
+    """Draw every weight into the target by what its column truly is."""
+    labels = {"near": "parents, children,\nspouses", "elsewhere": "other nodes", "noise": "noise columns"}
+    rng = np.random.default_rng(0)
+    figure, ax = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
+    for place, (kind, colour) in enumerate(zip(labels, ("#d9480f", "#52616f", "#9aa5b1"), strict=True)):
+        mine = weights.loc[weights["kind"] == kind, "weight"]
+        ax.scatter(place + rng.uniform(-0.18, 0.18, len(mine)), mine, s=16, alpha=0.7, color=colour, lw=0)
+        ax.hlines(mine.median(), place - 0.3, place + 0.3, color=colour, lw=2)
+    ax.set(xticks=range(3), xticklabels=labels.values(), ylabel="learned weight into the target", ylim=(0, None))
+    ax.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    return path
+
+
+if __name__ == "__main__":
+    mpl.use("agg")
+    main(Path("demo"))
