@@ -114,7 +114,8 @@ def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X")
     """
     schema = []
     marked: dict[str, list[str]] = {}
-    for column, cells, is_listed in zip(columns.types, columns.cells.T, categorical, strict=True):
+    for j, (column, is_listed) in enumerate(zip(columns.types, categorical, strict=True)):
+        cells = columns.column(j)
         marks = [] if is_listed else missing_marks(column, cells)
         if marks:
             marked[column.name] = marks
@@ -268,18 +269,23 @@ def cells_by_schema(
     array of float64, shape (rows, columns)
         Numbers; places in the schema's levels, -1 for unknown ones; NaN for gaps.
     """
+    return coded_columns(columns, schema, what, warn=warn).cells
+
+
+def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X", *, warn: bool = True) -> Columns:
+    """Do what :func:`cells_by_schema` does, without a copy of a table whose cells are values already."""
     for one, column in zip(schema, columns.types, strict=True):
         if {one.holds, column.holds} == {"numbers", "dates"}:
             raise _another_kind(column, one, what)
-    cells = columns.cells
     if all(not one.is_coded and column.levels is None for one, column in zip(schema, columns.types, strict=True)):
-        return cells
-    cells = cells.copy()
+        return columns
+    given = columns.cells
+    cells = given.copy()
     unknown: list[str] = []
     for j, (one, column) in enumerate(zip(schema, columns.types, strict=True)):
         if one.is_coded:
             cells[:, j] = _places(cells[:, j], column, one, what)
-            lost = _first_unknown(cells[:, j], columns.cells[:, j], column)
+            lost = _first_unknown(cells[:, j], given[:, j], column)
             if lost is not None:
                 unknown.append(f"{lost!r} in column {one.name!r}")
         elif column.levels is not None:
@@ -287,7 +293,7 @@ def cells_by_schema(
     if unknown and warn:
         shown = ", ".join(unknown[:5]) + (f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else "")
         warn_user(f"{what} has levels that were not there in training: {shown}; they are taken as a level of their own")
-    return cells
+    return Columns(cells, columns.types)
 
 
 def _places(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ members of a device and over the devices of a mesh.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -19,10 +19,12 @@ from jax.sharding import Mesh
 
 from castlereg.layout import Layout
 from castlereg.network import Packed, mask_inputs, pack, unpack
-from castlereg.objective import cell_losses, regularized_loss, supervised_loss, target_outputs
+from castlereg.objective import regularized_loss
 from castlereg.regularizers import Regularizer
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
 from castlereg.training.standardization import Standardization, as_batch
+from castlereg.training.step_blocks import steps_in_blocks
+from castlereg.training.validation import validation_loss
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
 MAX_RESTARTS = 5
@@ -148,35 +150,40 @@ def _train_member(
 ) -> tuple[MemberState, Array]:
     """Run epochs of one member until they are done or it stops."""
     log = jnp.full((inputs.batches.shape[0], len(log_columns(inputs.regularizers))), jnp.nan, jnp.float32)
-    validation = as_batch(*_gather(inputs.validation_rows, inputs, shared), inputs.standardization, layout)
-    validation = validation._replace(weight=validation.weight / jnp.sum(validation.weight))
-    targets = jnp.asarray(layout.targets)
-
-    def predictor(weights: Weights, regularizer_states: tuple[Any, ...]) -> Packed:
-        network = unpack(weights.network, hidden_layer_sizes, layout.output_width)
-        for regularizer, *own in zip(inputs.regularizers, weights.heads, regularizer_states, strict=True):
-            network = regularizer.folded(network, *own)
-        return pack(network)
-
-    def validation_loss(network: Packed) -> Array:
-        outputs = target_outputs(unpack(network, hidden_layer_sizes, layout.output_width), validation.inputs, layout)
-        null_loss = inputs.standardization.null_loss
-        return supervised_loss(cell_losses(outputs, validation, layout, targets, null_loss), validation)  # type: ignore[arg-type]
+    close = epoch_end(layout, hidden_layer_sizes, inputs, shared)
 
     def unfinished(carry: tuple[Array, MemberState, Array]) -> Array:
         return (carry[0] < shared.epochs) & carry[1].active
 
     def epoch(carry: tuple[Array, MemberState, Array]) -> tuple[Array, MemberState, Array]:
         i, before, log = carry
-        after, totals = _run_steps(layout, hidden_layer_sizes, i, before, inputs, shared)
-        network = predictor(after.weights, after.regularizer_states)
-        loss = validation_loss(network)
-        finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
-        row = jnp.concatenate([totals, jnp.stack([loss, before.rate, finite.astype(jnp.float32)])])
-        return i + 1, _close_epoch(before, after, network, loss, finite, shared), log.at[i].set(row)
+        after, totals = run_steps(layout, hidden_layer_sizes, i, before, inputs, shared)
+        state, row = close(before, after, totals)
+        return i + 1, state, log.at[i].set(row)
 
     _, state, log = lax.while_loop(unfinished, epoch, (jnp.zeros((), jnp.int32), state, log))
     return state, log
+
+
+def epoch_end(
+    layout: Layout, hidden_layer_sizes: tuple[int, ...], inputs: MemberInputs, shared: Shared
+) -> Callable[[MemberState, Moving, Array], tuple[MemberState, Array]]:
+    """Return what ends an epoch: from the state before it, what its steps changed and their totals to state and log."""
+    loss_of = validation_loss(
+        lambda rows: _gather(rows, inputs, shared), inputs.validation_rows, inputs.standardization, layout
+    )
+
+    def close(before: MemberState, after: Moving, totals: Array) -> tuple[MemberState, Array]:
+        network = unpack(after.weights.network, hidden_layer_sizes, layout.output_width)
+        for regularizer, *own in zip(inputs.regularizers, after.weights.heads, after.regularizer_states, strict=True):
+            network = regularizer.folded(network, *own)
+        packed = pack(network)
+        loss = loss_of(unpack(packed, hidden_layer_sizes, layout.output_width))
+        finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
+        row = jnp.concatenate([totals, jnp.stack([loss, before.rate, finite.astype(jnp.float32)])])
+        return _close_epoch(before, after, packed, loss, finite, shared), row
+
+    return close
 
 
 class Moving(NamedTuple):
@@ -187,7 +194,7 @@ class Moving(NamedTuple):
     regularizer_states: tuple[Any, ...]
 
 
-def _run_steps(
+def run_steps(
     layout: Layout,
     hidden_layer_sizes: tuple[int, ...],
     epoch: Array,
@@ -196,13 +203,12 @@ def _run_steps(
     shared: Shared,
 ) -> tuple[Moving, Array]:
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
-    encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared)
     regularizers, names = inputs.regularizers, terms(inputs.regularizers)
     progress = jnp.minimum(state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0)
 
-    def step(i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
+    def step(rows: tuple[Array, Array], first: Any, i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
         (weights, moments, states), totals = carry
-        batch = as_batch(encoded[i], row_weights[i], inputs.standardization, layout)
+        batch = as_batch(rows[0][i - first], rows[1][i - first], inputs.standardization, layout)
         drawn = jax.tree.map(lambda a: a[epoch, i], inputs.drawn)
         sampled = None if inputs.sampled is None else inputs.sampled[epoch, i]
 
@@ -232,7 +238,11 @@ def _run_steps(
 
     start = Moving(state.weights, state.moments, state.regularizer_states)
     totals = jnp.zeros(1 + len(names), jnp.float32)
-    after, totals = lax.fori_loop(0, inputs.steps, step, (start, totals))
+
+    def gather(first: Any, size: int) -> tuple[Array, Array]:
+        return _gather(lax.dynamic_slice_in_dim(inputs.batches[epoch], first, size), inputs, shared)
+
+    after, totals = steps_in_blocks(step, gather, inputs.batches.shape[1], inputs.steps, (start, totals))
     return after, totals / inputs.steps
 
 
