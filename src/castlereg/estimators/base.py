@@ -33,6 +33,7 @@ from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.schema import named_columns, schema_frame
 from castlereg.tables.targets import ClassTarget, Target, read_target
 from castlereg.training import Member, Schedule, TrainedStack, train
+from castlereg.training.room import release
 from castlereg.training.standardization import as_batch
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
@@ -123,6 +124,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         stack, held_out_places = self._trained(
             coding, rows, held_out_rows, self._all_regularizers(), self._seed(), edges
         )
+        release()
         self._keep(coding, stack, names)
         self._keep_graph(coding, names, [rows, *held_out_rows], held_out_places, edges)
         return self

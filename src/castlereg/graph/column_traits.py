@@ -93,7 +93,7 @@ class ColumnTraits:
         products = np.zeros((width, width))
         for block in blocks():
             centred = np.nan_to_num(block[:, is_number] / size - moments.mean)
-            products += centred.T @ centred
+            products += np.einsum("ij,ik->jk", centred, centred)  # too small for threads, which wait for each other
         with np.errstate(over="ignore"):
             variance[is_number] = np.where(varies, moments.variance, 0.0) * size * size
         lengths = np.where(varies, np.sqrt(np.diag(products)), 1.0)

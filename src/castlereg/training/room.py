@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,3 +44,8 @@ def with_empty_rows(inputs: NDArray[np.float32], room: NDArray[np.float32] | Non
     room = room_for(*inputs.shape)
     room[: len(inputs)] = inputs
     return room
+
+
+def release() -> None:
+    """Let go of tables that nobody trains on: JAX does so at its next call, which may be long after."""
+    jax.device_put(np.zeros(0, np.float32))
