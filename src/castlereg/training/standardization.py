@@ -170,7 +170,7 @@ def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float6
 def _measure_rows(table: Table, train_rows: NDArray[np.int64]) -> tuple[Standardization, float]:
     layout = table.layout
     weight = None if table.weight is None else table.weight[train_rows].astype(np.float64)
-    clip_center, clip_rate = _clipping(table.inputs, train_rows, layout)
+    clip_center, clip_rate = clipping(table.inputs, train_rows, layout)
     parts = []
     for block in blocks(len(train_rows)):
         rows = table.inputs[train_rows[block]].astype(np.float64)
@@ -208,7 +208,7 @@ def standardization_of(
     return Standardization(mean, scale, clip_center, clip_rate, null_loss)  # type: ignore[arg-type]
 
 
-def _clipping(
+def clipping(
     inputs: NDArray[np.float32], rows: NDArray[np.int64], layout: Layout
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Measure median and spread of the clipped channels by quantiles, of which a few wild values change nothing.
