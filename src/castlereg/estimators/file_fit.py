@@ -49,7 +49,7 @@ class FileFit(NetworkEstimator):
         target: str,
         *,
         validation: str | PathLike[str] | None = None,
-        chunk_rows: int = 262_144,
+        chunk_rows: int = 131_072,
         columns: Sequence[str] | None = None,
     ) -> Self:
         """Train on a file that may be larger than memory.
