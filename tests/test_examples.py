@@ -34,7 +34,17 @@ PAGES = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("regularizers", "tables", "choosing", "graph", "bound", "datasets", "synthetic", "experiments")
+        for name in (
+            "regularizers",
+            "tables",
+            "choosing",
+            "graph",
+            "bound",
+            "datasets",
+            "synthetic",
+            "experiments",
+            "big_data",
+        )
     ),
 ]
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import castlereg.estimators.file_fit as file_fit
-from castlereg import CastleClassifier, CastleRegressor, NetworkRegressor
+from castlereg import CastleClassifier, CastleRegressor, EdgeConstraints, NetworkRegressor
 from castlereg.training import stream
 
 pa = pytest.importorskip("pyarrow")
@@ -114,9 +114,15 @@ def test_classes_with_weights_a_validation_file_and_several_members(folder: Path
     rows.to_parquet(folder / "train.parquet")
     rows[:500].to_csv(folder / "stop.csv", index=False)
     model = CastleClassifier(
-        max_epochs=3, hidden_layer_sizes=(8,), n_members=2, class_weight="balanced", random_state=0
+        max_epochs=3,
+        hidden_layer_sizes=(8,),
+        n_members=2,
+        class_weight="balanced",
+        constraints=EdgeConstraints(forbidden=[("c", "high")]),
+        random_state=0,
     )
     model.fit_file(folder / "train.parquet", "high", validation=folder / "stop.csv", columns=["a", "b", "c"])
+    assert model.graph_.weights.loc["c", "high"] == 0 and model.graph_.weights.loc["a", "high"] > 0
     assert list(model.classes_) == ["no", "yes"] and model.history_["member"].nunique() == 2
     assert model.score(rows[["a", "b", "c"]], rows["high"]) > 0.85
 

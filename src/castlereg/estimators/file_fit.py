@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -107,6 +108,8 @@ class FileFit(NetworkEstimator):
         _check_rows(of_target, file)
         coding = self._coding_of(file, survey, of_target, names, target)
         _check_required(coding, edges)
+        if held_out_file is not None and held_out_file.format == file.format:
+            held_out_file = replace(held_out_file, texts=file.texts, marks=file.marks)
         seed = self._seed()
         of_class = self._weights_of(coding, of_target)
         with RowFile(coding.layout.n_channels + (of_class is not None)) as rows:
@@ -144,11 +147,13 @@ class FileFit(NetworkEstimator):
         self, file: TableFile, names: list[str], target: str, doing: str
     ) -> Iterator[tuple[pd.DataFrame, Columns, NDArray[Any]]]:
         """Read a file piece by piece: the frame, its features and its target."""
-        what = f"file {str(file.path)!r}"
+        first, what = 0, f"file {str(file.path)!r}"
         with tqdm(desc=doing, unit="row", unit_scale=True, disable=not self.verbose, leave=False) as bar:
             for frame in file.frames([*names, target], _READ_ROWS):
                 (values,), _ = read_target(frame[target], f"column {target!r} of {what}")
                 yield frame, read_columns(frame[names], what), self._as_target(values, target)
+                first += len(frame)
+                what = f"file {str(file.path)!r} from row {first} on, counted from there,"
                 bar.update(len(frame))
 
     def _coding_of(
