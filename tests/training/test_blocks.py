@@ -9,7 +9,7 @@ import pytest
 
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
-from castlereg.training import validation
+from castlereg.training import row_file, validation
 from castlereg.training.batches import rounded_up
 from castlereg.training.room import room_for, with_empty_rows
 from castlereg.training.row_file import PIECE, RowFile
@@ -50,14 +50,21 @@ def test_validation_in_blocks_is_the_validation(rng: np.random.Generator, monkey
     assert loss() == pytest.approx(whole, rel=1e-6)
 
 
-def test_rows_come_back_from_the_file(rng: np.random.Generator) -> None:
+def test_rows_come_back_from_the_file_shuffled(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rng.normal(size=(2 * PIECE + 5, 3)).astype(np.float32)
-    with RowFile(3) as file:
-        file.append(rows[:700])
-        file.append(rows[700:])
-        np.testing.assert_array_equal(np.concatenate(list(file.blocks())), rows)
-        np.testing.assert_array_equal(file.piece(2 * PIECE), rows[-5:])
-        assert len(list(file.blocks(most=PIECE + 5))) == 2
+    monkeypatch.setattr(row_file, "_WINDOW", PIECE)
+    read = []
+    for cuts in ([200], [3, 300]):
+        with RowFile(3, np.random.default_rng(0)) as file:
+            for part in np.split(rows, cuts):
+                file.append(part)
+            file.finish()
+            read.append(np.concatenate(list(file.blocks())))
+            assert len(list(file.blocks(most=PIECE + 5))) == 2
+    np.testing.assert_array_equal(*read)  # however the rows came
+    assert not np.array_equal(read[0], rows)
+    for window in (slice(0, PIECE), slice(PIECE, 2 * PIECE), slice(2 * PIECE, None)):
+        np.testing.assert_array_equal(np.sort(read[0][window], axis=0), np.sort(rows[window], axis=0))
 
 
 def test_rows_with_room_are_not_copied(rng: np.random.Generator) -> None:

@@ -112,7 +112,8 @@ class FileFit(NetworkEstimator):
             held_out_file = replace(held_out_file, texts=file.texts, marks=file.marks)
         seed = self._seed()
         of_class = self._weights_of(coding, of_target)
-        with RowFile(coding.layout.n_channels + (of_class is not None)) as rows:
+        shuffled = np.random.default_rng(_spawn(seed, _ORDER, 0))
+        with RowFile(coding.layout.n_channels + (of_class is not None), shuffled) as rows:
             held_out = self._encoded(file, held_out_file, coding, of_target, of_class, rows, names, target, seed)
             stack = self._trained_on(rows, held_out, coding, edges, seed, chunk_rows, of_class)
             release()
@@ -211,6 +212,7 @@ class FileFit(NetworkEstimator):
             if of_class is not None:
                 channels = np.column_stack([channels, of_class[coding.classes_of(piece)]])
             rows.append(channels)
+        rows.finish()
         if held_out_file is not None:
             kept = self._held_out_of(held_out_file, coding, names, target, rng)
         return _joined(kept)
@@ -254,7 +256,7 @@ class FileFit(NetworkEstimator):
             table,
             [_spawn(seed, 0, i) for i in range(self.n_members)],
             regularizers,
-            order_seed=_spawn(seed, _ORDER),
+            order_seed=_spawn(seed, _ORDER, 1),
             chunk_rows=chunk_rows,
             weighted=of_class is not None,
             hidden_layer_sizes=sizes,

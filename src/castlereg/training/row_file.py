@@ -9,8 +9,10 @@ from typing import BinaryIO, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-# Rows that are read together, so that reading in a random order is still reading long stretches.
-PIECE = 1024
+# Rows that are read together, so that reading in a random order is still reading stretches.
+PIECE = 256
+# Rows that are shuffled before they are written: neighbours in a sorted file must not be read together ever after.
+_WINDOW = 65_536
 
 
 class RowFile:
@@ -22,10 +24,13 @@ class RowFile:
     ----------
     width : int
         Numbers in a row.
+    rng : numpy.random.Generator
+        Shuffles rows on their way into the file.
     """
 
-    def __init__(self, width: int) -> None:
-        self.width, self.n_rows = width, 0
+    def __init__(self, width: int, rng: np.random.Generator) -> None:
+        self.width, self.n_rows, self._rng = width, 0, rng
+        self._waiting: list[NDArray[np.float32]] = []
         self._file = cast(BinaryIO, tempfile.TemporaryFile(prefix="castlereg-", suffix=".rows"))  # noqa: SIM115
 
     def __enter__(self) -> Self:
@@ -35,9 +40,24 @@ class RowFile:
         self._file.close()
 
     def append(self, rows: NDArray[np.float32]) -> None:
-        """Write rows, shape (rows, width), behind the others."""
+        """Take rows, shape (rows, width), to be written with others that came before or come after."""
+        self._waiting.append(np.asarray(rows, np.float32))
+        if sum(map(len, self._waiting)) >= _WINDOW:
+            together = np.concatenate(self._waiting)
+            whole = len(together) // _WINDOW * _WINDOW
+            for start in range(0, whole, _WINDOW):
+                self._write(together[start : start + _WINDOW])
+            self._waiting = [together[whole:].copy()]
+
+    def finish(self) -> None:
+        """Write the rows that still wait: no more will come."""
+        if self._waiting:
+            self._write(np.concatenate(self._waiting))
+        self._waiting = []
+
+    def _write(self, rows: NDArray[np.float32]) -> None:
         self._file.seek(0, 2)
-        self._file.write(np.ascontiguousarray(rows, np.float32).data)
+        self._file.write(self._rng.permutation(rows).data)
         self.n_rows += len(rows)
 
     def read(self, start: int, into: NDArray[np.float32]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array, lax
 
-# Steps whose rows are gathered together. Gathering for every step alone costs a third more time; a whole epoch's rows
+# Steps whose rows are gathered together. Gathering for every step alone was slower; a whole epoch's rows
 # are a second table. Numbers of steps beyond the limit are multiples of the block, see ``rounded_up``.
 _BLOCK = 128
 _MOST_AT_ONCE = 1024
