@@ -15,6 +15,7 @@ from benchmarks import (
     growth,
     known_edges,
     known_graphs,
+    long_tables,
     prediction,
     real_tables,
     regularizers,
@@ -38,6 +39,7 @@ def main(names: list[str]) -> None:
         "throughput": throughput,
         "prediction": prediction,
         "growth": growth,
+        "long_tables": long_tables,
         "synthetic_speed": synthetic_speed,
         "acyclicity_speed": acyclicity_speed,
     }
@@ -57,8 +59,8 @@ def main(names: list[str]) -> None:
         if not names or name in names:
             table = module.run()
             _print(str(module.__doc__).splitlines()[0], table)
-            if module is growth:
-                print(growth.exponents(table).to_string(float_format=lambda v: f"{v:.2f}"))
+            if module is growth or module is long_tables:
+                print(module.exponents(table).to_string(float_format=lambda v: f"{v:.2f}"))
     if not names or "known_graphs" in names:
         known_graphs.main()
     if not names or "known_edges" in names:

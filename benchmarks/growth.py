@@ -22,10 +22,10 @@ def measure(d: int, reconstruct: str) -> dict[str, float]:
     stack = Stack(n_nodes=d + 1, width=32, n_members=1, n_rows=1000, epochs=4 if d >= 200 else 16, reconstruct=sampled)
     stack.train()
     seconds = min(stack.train() for _ in range(2)) / stack.epochs
-    return {"seconds": seconds, "MiB": _peak_memory()}
+    return {"seconds": seconds, "MiB": peak_memory()}
 
 
-def _peak_memory() -> float:
+def peak_memory() -> float:
     """Return the peak memory in MiB, on Linux by its own figure: that of ``resource`` includes the parent process."""
     status = Path("/proc/self/status")
     if status.exists():

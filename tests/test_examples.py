@@ -90,6 +90,7 @@ PAGES = [
             "experiments",
             "report",
             "devices",
+            "big_data",
         )
     ),
 ]

@@ -17,23 +17,23 @@ def test_order_and_units_of_columns_and_rows_do_not_matter(n: int, d: int, seed:
     cells, target = rng.normal(size=(n, d)), rng.integers(0, 3, n)
     nodes = [Node(), Node("binary"), Node(), Node("categorical", 3), Node(gaps=True)][:d]
     names = [f"name {j}" for j in range(d)]
-    order = [names[j] for j in column_order(cells, target, nodes, names)]
+    order = [names[j] for j in column_order(cells.T, target, nodes, names)]
     columns, rows = rng.permutation(d), rng.permutation(n)
     turned = [names[j] for j in columns]
-    again = column_order(3 * cells[rows][:, columns] + 1, target[rows], [nodes[j] for j in columns], turned)
+    again = column_order((3 * cells[rows][:, columns] + 1).T, target[rows], [nodes[j] for j in columns], turned)
     assert [turned[j] for j in again] == order
 
 
 def test_names_do_not_matter_unless_columns_are_alike(rng: np.random.Generator) -> None:
     cells, target = rng.normal(size=(20, 3)), rng.integers(0, 3, 20)
     nodes = [Node()] * 3
-    assert column_order(cells, target, nodes, list("abc")) == column_order(cells, target, nodes, list("zyx"))
+    assert column_order(cells.T, target, nodes, list("abc")) == column_order(cells.T, target, nodes, list("zyx"))
     alike = np.repeat(cells[:, :1], 2, axis=1)
-    assert column_order(alike, target, nodes[:2], ["b", "a"]) == (1, 0)
+    assert column_order(alike.T, target, nodes[:2], ["b", "a"]) == (1, 0)
 
 
 def test_columns_of_one_type_stand_together(rng: np.random.Generator) -> None:
     nodes = [Node(), Node("binary"), Node(), Node("binary")]
-    order = column_order(rng.normal(size=(10, 4)), np.arange(10), nodes, list("abcd"))
+    order = column_order(rng.normal(size=(4, 10)), np.arange(10), nodes, list("abcd"))
     kinds = [nodes[j].kind for j in order]
     assert kinds == sorted(kinds)

@@ -11,14 +11,14 @@ import pytest
 from castlereg.layout import Node
 from castlereg.tables.encoding import Encoder, Scaling
 from castlereg.tables.reading import read_columns
-from castlereg.tables.schema import cells_by_schema, infer_schema
+from castlereg.tables.schema import coded_columns, infer_schema
 
 
 def encoder_of(frame: pd.DataFrame, order: tuple[int, ...] | None = None, **options: Any) -> Encoder:
     columns = read_columns(frame)
     schema = infer_schema(columns, [False] * frame.shape[1])
     order = tuple(range(frame.shape[1])) if order is None else order
-    return Encoder.fit(schema, cells_by_schema(columns, schema), order, **options)
+    return Encoder.fit(schema, coded_columns(columns, schema), order, **options)
 
 
 def test_decode_undoes_encode(rng: np.random.Generator) -> None:

@@ -13,7 +13,7 @@ import pytest
 from castlereg.layout import Node
 from castlereg.tables.encoding import Encoder
 from castlereg.tables.reading import read_columns
-from castlereg.tables.schema import ColumnSchema, cells_by_schema, infer_schema
+from castlereg.tables.schema import ColumnSchema, coded_columns, infer_schema
 
 FOLDER = os.environ.get("CASTLEREG_DATA")
 pytestmark = pytest.mark.skipif(FOLDER is None, reason="CASTLEREG_DATA is not set")
@@ -26,9 +26,9 @@ def schema_of(file: str, drop: list[str]) -> tuple[tuple[ColumnSchema, ...], Enc
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X has text in .* read as numbers")
         schema = infer_schema(columns, [False] * frame.shape[1])
-    cells = cells_by_schema(columns, schema)
+    cells = coded_columns(columns, schema)
     encoder = Encoder.fit(schema, cells, range(len(schema)))
-    return schema, encoder, encoder.encode(cells)
+    return schema, encoder, encoder.encode(cells.cells)
 
 
 def count(schema: tuple[ColumnSchema, ...], kind: str) -> int:

@@ -15,13 +15,14 @@ from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.estimators.held_out_threshold import sparsest_threshold
+from castlereg.estimators.held_out_threshold import HeldOut, sparsest_threshold
 from castlereg.estimators.holdout import random_split, stratified_split
 from castlereg.graph import CausalGraph
 from castlereg.graph.acyclic_cut import acyclic_cut
 from castlereg.graph.column_traits import ColumnTraits
 from castlereg.graph.strong_edges import weakest_strong_weight
 from castlereg.layout import EdgeRules
+from castlereg.moments import MOST_AT_ONCE, blocks
 from castlereg.network import Parameters
 from castlereg.objective import Batch
 from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_sizes
@@ -32,6 +33,7 @@ from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.schema import named_columns, schema_frame
 from castlereg.tables.targets import ClassTarget, Target, read_target
 from castlereg.training import Member, Schedule, TrainedStack, train
+from castlereg.training.room import release
 from castlereg.training.standardization import as_batch
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
@@ -122,6 +124,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         stack, held_out_places = self._trained(
             coding, rows, held_out_rows, self._all_regularizers(), self._seed(), edges
         )
+        release()
         self._keep(coding, stack, names)
         self._keep_graph(coding, names, [rows, *held_out_rows], held_out_places, edges)
         return self
@@ -130,7 +133,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         """Read rows to learn from; return them and the names of features and targets, the targets' last."""
         columns = self._read_features(X, reset=True)
         targets, target_names = read_target(y)
-        check_consistent_length(columns.cells, *targets)
+        check_consistent_length(columns.values, *targets)
         rows = Rows(columns, tuple(self._as_target(c, name) for c, name in zip(targets, target_names, strict=True)))
         return rows, _different([*columns.names, *target_names])
 
@@ -142,7 +145,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def _read_held_out(self, X_val: ArrayLike, y_val: ArrayLike | None, n_targets: int) -> Rows:
         columns = self._read_features(X_val, reset=False, what="X_val")
         targets, names = read_target(y_val, "y_val")
-        check_consistent_length(columns.cells, *targets)
+        check_consistent_length(columns.values, *targets)
         if len(targets) != n_targets:
             raise ValueError(f"y_val has {len(targets)} targets, and y has {n_targets}")
         return Rows(columns, tuple(self._as_target(c, name) for c, name in zip(targets, names, strict=True)))
@@ -222,20 +225,37 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         self.__dict__.pop("graph_", None)  # of an earlier fit
         if not self.network_.has_all_nodes:
             return
+        self._set_graph(
+            coding,
+            names,
+            HeldOut.of(coding, parts, [held_out[member] for member in self._trained_members]),
+            _traits(coding, parts[0]),
+            edges,
+            replicas,
+        )
+
+    def _set_graph(
+        self,
+        coding: Coding,
+        names: list[str],
+        held_out: HeldOut,
+        traits: ColumnTraits | None,
+        edges: EdgeRules | None,
+        replicas: FittedNetwork | None = None,
+    ) -> None:
         weights = self.network_.edge_weights()
         required = None if edges is None else edges.required
-        stopped_by = [held_out[member] for member in self._trained_members]
         self.graph_: CausalGraph = CausalGraph.from_members(
             weights,
             names,
             target=names[coding.layout.n_features :],
             threshold=min(
-                sparsest_threshold(self.network_, coding, parts, stopped_by),
+                sparsest_threshold(self.network_, coding, held_out),
                 weakest_strong_weight(acyclic_cut(weights.mean(axis=0), required)),
             ),
             replicas=weights if replicas is None else replicas.edge_weights(),
             required=required,
-            traits=_traits(coding, parts[0]),
+            traits=traits,
         )
 
     def _split(
@@ -377,13 +397,26 @@ def _check_required(coding: Coding, edges: EdgeRules | None) -> None:
 
 def _traits(coding: Coding, rows: Rows) -> ColumnTraits | None:
     """Measure the columns and targets that are numbers, in the units of the table."""
-    values = [*coding.cells(rows).T]
-    for target, of_target in zip(coding.targets, rows.targets, strict=True):
-        values.append(target.encode(of_target)[:, 0] if isinstance(target, ClassTarget) else of_target)
+    coded = coding.coded(rows)
+
+    def values(block: slice) -> NDArray[np.float64]:
+        targets = [
+            target.encode(of_target[block])[:, 0] if isinstance(target, ClassTarget) else of_target[block]
+            for target, of_target in zip(coding.targets, rows.targets, strict=True)
+        ]
+        return np.column_stack([coded.block(block.start, block.stop), *targets])
+
+    is_number = numbers_among(coding)
+    if len(rows) <= MOST_AT_ONCE:
+        return ColumnTraits.of(values(slice(0, len(rows))), is_number)
+    return ColumnTraits.of_blocks(lambda: map(values, blocks(len(rows))), is_number)
+
+
+def numbers_among(coding: Coding) -> NDArray[np.bool_]:
+    """Tell which columns and targets, in the user's order, are numbers that vary."""
     nodes = [coding.layout.nodes[k] for k in np.argsort(coding.encoder.node_order(len(coding.targets)))]
     constant = [*(column.constant for column in coding.encoder.schema), *(False for _ in coding.targets)]
-    is_number = [node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)]
-    return ColumnTraits.of(np.column_stack(values), np.array(is_number))
+    return np.array([node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)])
 
 
 def _check_enough(rows: Rows) -> None:

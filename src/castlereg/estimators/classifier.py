@@ -7,14 +7,14 @@ from typing import Literal
 
 import numpy as np
 
-from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.classification import Classification, ClassWeight
+from castlereg.estimators.file_fit import FileFit
 from castlereg.graph.constraints import EdgeConstraints
 from castlereg.regularizers import Regularizer
 
 
-class CastleClassifier(Classification, CastleEstimator):
+class CastleClassifier(Classification, FileFit, CastleEstimator):
     """Neural network for two or more classes, regularized by learning the causal graph of columns and target.
 
     The target's loss is the cross-entropy, in the supervised and in the reconstruction term.
@@ -103,7 +103,7 @@ bootstrap, random_state, verbose
         self.class_weight = class_weight
 
 
-class NetworkClassifier(Classification, NetworkEstimator):
+class NetworkClassifier(Classification, FileFit):
     """Neural network for two or more classes with any regularizers; none is early stopping alone, the paper's Baseline.
 
     Parameters

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +14,53 @@ from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.targets import ClassTarget
 
 _MOST_THRESHOLDS = 32
+_MOST_ROWS = 20_000  # of which a mean loss is known well enough; more are looked at in part, evenly
 
 
-def sparsest_threshold(
-    network: FittedNetwork, coding: Coding, parts: Sequence[Rows], held_out: Sequence[NDArray[np.int64]]
-) -> float:
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that networks were stopped by.
+
+    Parameters
+    ----------
+    cells : array of shape (rows, features)
+        As the encoder numbers them.
+    truth : sequence of array of shape (rows,)
+        Values of each target.
+    spread : sequence of float
+        Standard deviation of each target that is numbers, over all rows; not looked at for classes.
+    by_member : sequence of array of int
+        Which of the rows each network was stopped by, each once.
+    """
+
+    cells: NDArray[np.float64]
+    truth: Sequence[NDArray[Any]]
+    spread: Sequence[float]
+    by_member: Sequence[NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, coding: Coding, parts: Sequence[Rows], held_out: Sequence[NDArray[np.int64]]) -> HeldOut:
+        """Collect rows of parts that stand one after the other, by their places."""
+        places = [np.unique(rows) for rows in held_out]
+        looked_at = evenly(np.unique(np.concatenate(places)), _MOST_ROWS)
+        cells, first = [], 0
+        for part in parts:
+            own = looked_at[(looked_at >= first) & (looked_at < first + len(part))] - first
+            cells.append(coding.cells(part.take(own)))
+            first += len(part)
+        targets = [np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True)]
+        return cls(
+            np.concatenate(cells),
+            [values[looked_at] for values in targets],
+            [
+                1.0 if isinstance(target, ClassTarget) else float(values.std())
+                for target, values in zip(coding.targets, targets, strict=True)
+            ],
+            [np.searchsorted(looked_at, np.intersect1d(own, looked_at)) for own in places],
+        )
+
+
+def sparsest_threshold(network: FittedNetwork, coding: Coding, held_out: HeldOut) -> float:
     """Choose the highest threshold at which the targets are still predicted nearly as well as at the best one.
 
     At a threshold, inputs whose mean learned weight into every target is below it are taken out of the targets'
@@ -26,27 +70,34 @@ def sparsest_threshold(
     ----------
     network : FittedNetwork
     coding : Coding
-    parts : sequence of Rows
-        The rows it was trained and stopped by, one part after the other.
-    held_out : sequence of array of int
-        For each member, the places of the rows that it was stopped by.
+    held_out : HeldOut
 
     Returns
     -------
     float
     """
-    cells = np.concatenate([coding.cells(part) for part in parts])
-    truth = [np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True)]
     into_targets = network.edge_weights().mean(axis=0)[: len(coding.encoder.order), -len(coding.targets) :].max(axis=1)
     thresholds = _candidates(into_targets)
     means, errors = [], []
     for threshold in thresholds:
-        losses = _losses(network.of_features(into_targets >= threshold), coding, cells, truth, held_out)
+        losses = _losses(network.of_features(into_targets >= threshold), coding, held_out)
         means.append(losses.mean())
         errors.append(losses.std(ddof=1) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0)
     best = int(np.argmin(means))
     near = np.flatnonzero(np.array(means) <= means[best] + errors[best])
     return float(thresholds[near[-1]])
+
+
+def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Keep at most so many rows, evenly spaced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> evenly(np.arange(10), 4)
+    array([0, 3, 6, 9])
+    """
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 def _candidates(weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -57,26 +108,19 @@ def _candidates(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.r_[0.0, ascending]
 
 
-def _losses(
-    network: FittedNetwork,
-    coding: Coding,
-    cells: NDArray[np.float64],
-    truth: list[NDArray[np.float64]],
-    held_out: Sequence[NDArray[np.int64]],
-) -> NDArray[np.float64]:
+def _losses(network: FittedNetwork, coding: Coding, held_out: HeldOut) -> NDArray[np.float64]:
     """Return the loss of every row that was held out, summed over targets and averaged over the members it was for."""
-    total, count = np.zeros(len(cells)), np.zeros(len(cells))
-    for member, rows in enumerate(held_out):
-        wanted = np.unique(rows)
-        outputs = network.of_members(np.array([member])).target_outputs(cells[wanted])[0]
-        count[wanted] += 1
+    total, count = np.zeros((2, len(held_out.cells)))
+    for member, rows in enumerate(held_out.by_member):
+        outputs = network.of_members(np.array([member])).target_outputs(held_out.cells[rows])[0]
+        count[rows] += 1
         for k, target in enumerate(coding.targets):
-            predicted, values = target.decode(outputs[:, k]), truth[k]
+            predicted, values = target.decode(outputs[:, k]), held_out.truth[k][rows]
             if isinstance(target, ClassTarget):
-                likely = predicted[np.arange(len(wanted)), target.codes(values[wanted])]
-                total[wanted] -= np.log(np.maximum(likely, 1e-12))
+                likely = predicted[np.arange(len(rows)), target.codes(values)]
+                total[rows] -= np.log(np.maximum(likely, 1e-12))
             else:
-                total[wanted] += ((predicted - values[wanted]) / values.std()) ** 2
+                total[rows] += ((predicted - values) / held_out.spread[k]) ** 2
     seen = count > 0
     losses: NDArray[np.float64] = total[seen] / count[seen]
     return losses

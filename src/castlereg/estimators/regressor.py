@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.castle import CastleEstimator
+from castlereg.estimators.file_fit import FileFit
 from castlereg.estimators.regression import Regression
 
 
-class CastleRegressor(Regression, CastleEstimator):
+class CastleRegressor(Regression, FileFit, CastleEstimator):
     """Neural network for regression, regularized by learning the causal graph of the columns and the target.
 
     Parameters
@@ -97,7 +97,7 @@ class CastleRegressor(Regression, CastleEstimator):
     """
 
 
-class NetworkRegressor(Regression, NetworkEstimator):
+class NetworkRegressor(Regression, FileFit):
     """Neural network for regression with any regularizers; none is early stopping alone, the paper's Baseline.
 
     The same network as :class:`CastleRegressor`'s, from the same starting weights for the same seed, but the target's

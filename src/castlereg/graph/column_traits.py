@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.graph.sortability import column_variances, explained_by_the_others, share_of_paths_upwards
+from castlereg.graph.sortability import (
+    column_variances,
+    explained_by_factor,
+    explained_by_the_others,
+    share_of_paths_upwards,
+)
+from castlereg.moments import Moments
 
 # Arrows that follow an order in more than this share of paths, or in less than the rest of it, are worth a remark.
 _TELLING = 0.8
@@ -52,6 +59,47 @@ class ColumnTraits:
             with np.errstate(over="ignore"):
                 variance[is_number] = column_variances(scaled) * size * size
             explained[is_number] = explained_by_the_others(scaled)
+        return cls(tuple(map(float, variance)), tuple(map(float, explained)))
+
+    @classmethod
+    def of_blocks(
+        cls, blocks: Callable[[], Iterable[NDArray[np.float64]]], is_number: NDArray[np.bool_]
+    ) -> ColumnTraits | None:
+        """Measure columns of a long table, given as a function that goes through its blocks; see :meth:`of`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> values = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 4.1], [3.0, 5.0]])
+        >>> whole = ColumnTraits.of(values, np.array([True, True]))
+        >>> parts = ColumnTraits.of_blocks(lambda: [values[:1], values[1:]], np.array([True, True]))
+        >>> np.allclose(parts.variance, whole.variance), np.allclose(parts.explained, whole.explained)
+        (True, True)
+        """
+        if is_number.sum() > _MOST_COLUMNS:
+            return None
+        variance, explained = np.full((2, len(is_number)), np.nan)
+        width = int(is_number.sum())
+        if width == 0:
+            return cls(tuple(variance), tuple(explained))
+        lowest, highest = np.full(width, np.inf), np.full(width, -np.inf)
+        for block in blocks():
+            lowest = np.fmin(lowest, np.fmin.reduce(block[:, is_number], axis=0))
+            highest = np.fmax(highest, np.fmax.reduce(block[:, is_number], axis=0))
+        size, varies = np.maximum(np.abs(lowest), np.abs(highest)), lowest < highest
+        size = np.where(size > 0, size, 1.0)
+        scaled = ((block[:, is_number] / size) for block in blocks())
+        moments = Moments.joined([Moments.of(block, np.ones(len(block)), True) for block in scaled])
+        products = np.zeros((width, width))
+        for block in blocks():
+            centred = np.nan_to_num(block[:, is_number] / size - moments.mean)
+            products += np.einsum("ij,ik->jk", centred, centred)  # too small for threads, which wait for each other
+        with np.errstate(over="ignore"):
+            variance[is_number] = np.where(varies, moments.variance, 0.0) * size * size
+        lengths = np.where(varies, np.sqrt(np.diag(products)), 1.0)
+        squares, directions = np.linalg.eigh(products / np.outer(lengths, lengths))
+        factor = np.sqrt(np.maximum(squares, 0.0))[:, None] * directions.T
+        explained[is_number] = explained_by_factor(factor, varies)
         return cls(tuple(map(float, variance)), tuple(map(float, explained)))
 
     def sortability(self, weights: NDArray[np.float64]) -> dict[str, float]:

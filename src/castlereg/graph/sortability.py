@@ -146,7 +146,11 @@ def explained_by_the_others(columns: NDArray[np.float64]) -> NDArray[np.float64]
     varies = _varies(columns)
     unit = np.where(varies, centred / np.where(varies, np.linalg.norm(centred, axis=0), 1.0), 0.0)
     # The columns of this factor have the same lengths and angles, with as few rows as there are nodes.
-    factor = np.linalg.qr(unit).R
+    return explained_by_factor(np.linalg.qr(unit).R, varies)
+
+
+def explained_by_factor(factor: NDArray[np.float64], varies: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Give R² of columns by any factor whose columns have their lengths, all one, and their angles."""
     explained = np.zeros(len(varies))
     factor = factor[:, varies]
     sizes = np.linalg.svd(factor, compute_uv=False)

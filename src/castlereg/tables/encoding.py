@@ -40,6 +40,11 @@ class Scaling:
         varies = spread > 4 * np.finfo(np.float64).eps * np.abs(center)
         return cls(center, np.where(varies, spread, 1.0))
 
+    @classmethod
+    def joined(cls, scalings: Sequence[Scaling]) -> Scaling:
+        """Put the scalings of columns side by side."""
+        return cls(np.concatenate([s.center for s in scalings]), np.concatenate([s.spread for s in scalings]))
+
     def encode(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centre and divide."""
         encoded: NDArray[np.float64] = (columns - self.center) / self.spread
@@ -77,7 +82,7 @@ class Encoder:
     def fit(
         cls,
         schema: tuple[ColumnSchema, ...],
-        cells: NDArray[np.float64],
+        cells: Columns,
         order: Sequence[int],
         *,
         clipped: bool = False,
@@ -87,8 +92,8 @@ class Encoder:
         Parameters
         ----------
         schema : tuple of ColumnSchema
-        cells : array of shape (rows, columns)
-            From :func:`castlereg.tables.schema.cells_by_schema`.
+        cells : Columns
+            From :func:`castlereg.tables.schema.coded_columns`.
         order : sequence of int
         clipped : bool
             Whether numeric columns are clipped.
@@ -98,12 +103,12 @@ class Encoder:
         Encoder
         """
         columns = [schema[j] for j in order]
-        scaling = Scaling.fit(cells[:, list(order)])
+        scaling = Scaling.joined([Scaling.fit(cells.column(j)[:, None]) for j in order])
         for k, column in enumerate(columns):
             if column.kind == "categorical":
                 scaling.center[k], scaling.spread[k] = 0.0, 1.0
             elif column.kind == "binary":
-                of_column = cells[:, order[k]]
+                of_column = cells.column(order[k])
                 lowest, highest = np.nanmin(of_column), np.nanmax(of_column)
                 scaling.center[k], scaling.spread[k] = lowest, highest - lowest
         return cls(schema, tuple(order), tuple(column.node(clipped) for column in columns), scaling)

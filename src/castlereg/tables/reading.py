@@ -38,6 +38,7 @@ MISSING_MARKS = frozenset(
     ["", "?", "-", "--", ".", "NA", "N/A", "na", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "missing"]
 )
 _DAY = np.timedelta64(1, "D")
+_FLOATS = (np.float64, np.float32)  # single precision is half the memory, and exact in double
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,34 @@ class Columns:
 
     Parameters
     ----------
-    cells : array of float64, shape (rows, columns)
-        Values, or places in the column's levels; NaN for gaps.
+    values : array of float64 or float32, shape (rows, columns)
+        Values, or places in the column's levels; NaN for gaps. An array of the user's is not copied.
     types : tuple of ColumnType
+    rows : array of int, optional
+        Which rows, in this order; all by default. Rows in another order are not a copy of a long table.
     """
 
-    cells: NDArray[np.float64]
+    values: NDArray[np.float64] | NDArray[np.float32]
     types: tuple[ColumnType, ...]
+    rows: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
-        return len(self.cells)
+        return len(self.values if self.rows is None else self.rows)
+
+    @property
+    def cells(self) -> NDArray[np.float64]:
+        """The whole table in float64, shape (rows, columns)."""
+        return self.block(0, len(self))
+
+    def block(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Some neighbouring rows in float64."""
+        rows = slice(start, stop) if self.rows is None else self.rows[start:stop]
+        return self.values[rows].astype(np.float64, copy=False)
+
+    def column(self, j: int) -> NDArray[np.float64]:
+        """One column in float64, shape (rows,)."""
+        column = self.values[:, j] if self.rows is None else self.values[self.rows, j]
+        return column.astype(np.float64, copy=False)
 
     @property
     def names(self) -> list[str]:
@@ -88,7 +107,7 @@ class Columns:
 
     def take(self, rows: NDArray[np.int64]) -> Columns:
         """Keep some rows, in this order."""
-        return replace(self, cells=self.cells[rows])
+        return replace(self, rows=rows if self.rows is None else self.rows[rows])
 
 
 def read_columns(X: Any, what: str = "X") -> Columns:
@@ -119,13 +138,13 @@ def read_columns(X: Any, what: str = "X") -> Columns:
     else:
         values = _as_array(X, what)
         if values.dtype.kind in "biuf":
-            cells = check_array(values, dtype=np.float64, ensure_all_finite=False, input_name=what)
+            cells = check_array(values, dtype=_FLOATS, ensure_all_finite=False, input_name=what)
             columns = Columns(cells, unnamed_numbers(cells.shape[1]))
         else:
             names = [f"x{j}" for j in range(values.shape[1])]
             columns = _read_series([pd.Series(values[:, j]) for j in range(len(names))], names, what)
-    check_shape(columns.cells.shape, what)
-    check_range(columns.cells, columns.names, what)
+    check_shape(columns.values.shape, what)
+    check_range(columns.values, columns.names, what)
     return columns
 
 
@@ -172,7 +191,8 @@ def _read_frame(X: Any, what: str) -> Columns:
     if isinstance(X, pd.DataFrame):
         dtypes = list(X.dtypes)
         if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
-            return Columns(X.to_numpy(np.float64), tuple(ColumnType(name) for name in names))
+            dtype = np.float32 if all(one == np.float32 for one in dtypes) else np.float64
+            return Columns(X.to_numpy(dtype), tuple(ColumnType(name) for name in names))
         return _read_series([X.iloc[:, j] for j in range(len(names))], names, what)
     series = [pd.Series(_to_numpy(X[name])) for name in X.columns]
     return _read_series(series, names, what)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 
-def check_range(cells: NDArray[np.float64], names: Sequence[str], what: str) -> None:
+def check_range(cells: NDArray[np.float64] | NDArray[np.float32], names: Sequence[str], what: str) -> None:
     """Refuse infinity and values that float32 cannot hold.
 
     Parameters

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.layout import EdgeRules, Layout
+from castlereg.moments import blocks
 from castlereg.tables.column_order import column_order
 from castlereg.tables.encoding import Encoder
 from castlereg.tables.reading import Columns
 from castlereg.tables.row_order import repeated_rows, row_order, row_ranks
-from castlereg.tables.schema import cells_by_schema, infer_schema
+from castlereg.tables.schema import cells_by_schema, coded_columns, infer_schema
 from castlereg.tables.targets import ClassTarget, Target
 from castlereg.training import Table
+from castlereg.training.room import room_for
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,9 @@ class Rows:
         index = rows if self.index is None else self.index[rows]
         return Rows(self.columns.take(rows), tuple(target[rows] for target in self.targets), weight, index)
 
-    def order(self, cells: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the rows' own order, by targets, cells and weights."""
-        return row_order([*self.targets, *cells.T, *([] if self.weight is None else [self.weight])])
+    def order(self, columns: Iterable[NDArray[np.float64]]) -> NDArray[np.int64]:
+        """Return the rows' own order, by targets, coded columns and weights."""
+        return row_order(chain(self.targets, columns, [] if self.weight is None else [self.weight]))
 
     def weighted(self, weight: NDArray[np.float64] | None) -> Rows:
         """Repeat rows as whole-number weights say, or drop those that weigh nothing and keep the weights."""
@@ -106,18 +109,19 @@ class Coding:
             ``rows`` and, if given, ``held_out``, each in their own order.
         """
         schema = infer_schema(rows.columns, categorical)
-        parts, cells = [rows], [cells_by_schema(rows.columns, schema)]
+        parts, cells = [rows], [coded_columns(rows.columns, schema)]
         if held_out is not None:
             parts.append(held_out)
-            cells.append(cells_by_schema(held_out.columns, schema, "X_val"))
+            cells.append(coded_columns(held_out.columns, schema, "X_val"))
         ranks = row_ranks(np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True))
         nodes = [column.node(clipped) for column in schema]
-        order = column_order(np.concatenate(cells), ranks, nodes, rows.columns.names)
-        own = [part.order(of_part[:, list(order)]) for part, of_part in zip(parts, cells, strict=True)]
+        columns = (np.concatenate([part.column(j) for part in cells]) for j in range(len(schema)))
+        order = column_order(columns, ranks, nodes, rows.columns.names)
+        own = [part.order(map(of_part.column, order)) for part, of_part in zip(parts, cells, strict=True)]
         parts = [part.take(own_order) for part, own_order in zip(parts, own, strict=True)]
-        encoder = Encoder.fit(schema, cells[0][own[0]], order, clipped=clipped)
+        encoder = Encoder.fit(schema, cells[0].take(own[0]), order, clipped=clipped)
         for of_held_out in cells[1:]:
-            encoder.warn_of_new_gaps(of_held_out, "X_val")
+            encoder.warn_of_new_gaps(of_held_out.cells, "X_val")
         return cls(encoder, make_targets(parts[0])), parts
 
     @property
@@ -130,22 +134,36 @@ class Coding:
         weights = None
         if any(part.weight is not None for part in parts):
             weights = np.concatenate([np.ones(len(p)) if p.weight is None else p.weight for p in parts])
+        layout, n_rows = self.layout, sum(map(len, parts))
+        room = room_for(n_rows, layout.n_channels)
+        first = 0
+        for part in parts:
+            self._fill(room[first : first + len(part)], part)
+            first += len(part)
         return Table(
-            np.concatenate([self._channels(part) for part in parts]),
-            self.layout,
+            room[:n_rows],
+            layout,
             None if weights is None else weights.astype(np.float32),
             self.encoder.constant,
             None if edges is None else edges.reordered(self.encoder.node_order(len(self.targets))),
+            room,
         )
 
     def cells(self, rows: Rows) -> NDArray[np.float64]:
         """Number the levels of rows whose oddities were told before."""
         return cells_by_schema(rows.columns, self.encoder.schema, warn=False)
 
-    def _channels(self, rows: Rows) -> NDArray[np.float32]:
-        features = self.encoder.encode(self.cells(rows))
-        targets = [target.encode(values) for target, values in zip(self.targets, rows.targets, strict=True)]
-        return np.hstack([features, *targets]).astype(np.float32)
+    def coded(self, rows: Rows) -> Columns:
+        """Do what :meth:`cells` does, without a copy of a table whose cells are values already."""
+        return coded_columns(rows.columns, self.encoder.schema, warn=False)
+
+    def _fill(self, channels: NDArray[np.float32], rows: Rows) -> None:
+        """Encode rows into an array, block by block."""
+        coded = self.coded(rows)
+        for block in blocks(len(rows)):
+            features = self.encoder.encode(coded.block(block.start, block.stop))
+            targets = [target.encode(values[block]) for target, values in zip(self.targets, rows.targets, strict=True)]
+            channels[block] = np.hstack([features, *targets])
 
     def classes_of(self, rows: Rows) -> NDArray[np.int64] | None:
         """Number the classes of the first target that has any; None when all targets are numbers."""

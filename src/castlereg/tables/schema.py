@@ -114,19 +114,20 @@ def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X")
     """
     schema = []
     marked: dict[str, list[str]] = {}
-    for column, cells, is_listed in zip(columns.types, columns.cells.T, categorical, strict=True):
+    for j, (column, is_listed) in enumerate(zip(columns.types, categorical, strict=True)):
+        cells = columns.column(j)
         marks = [] if is_listed else missing_marks(column, cells)
         if marks:
             marked[column.name] = marks
             values = values_of_levels(column, cells)
             assert values is not None  # that is what marks mean
             note = f"text of numbers and {', '.join(map(repr, marks))}"
-            schema.append(_infer_numbers(ColumnType(column.name), values, False, what, note))
+            schema.append(infer_numbers(ColumnType(column.name), values, False, what, note))
         elif column.levels is not None:
-            schema.append(_infer_levels(column, cells, what))
+            schema.append(infer_levels(column, *_counted(cells, column), what))
         else:
-            schema.append(_infer_numbers(column, cells, is_listed, what))
-    _warn(schema, marked, what)
+            schema.append(infer_numbers(column, cells, is_listed, what))
+    warn_of_oddities(schema, marked, what)
     return tuple(schema)
 
 
@@ -139,9 +140,17 @@ def missing_marks(column: ColumnType, cells: NDArray[np.float64]) -> list[str]:
     return marks if len(marks) < len(present) and as_numbers(present) is not None else []
 
 
-def _infer_numbers(
+def _counted(cells: NDArray[np.float64], column: ColumnType) -> tuple[NDArray[np.int64], int]:
+    """Count the cells of every level, and the gaps."""
+    assert column.levels is not None
+    missing = np.isnan(cells)
+    return np.bincount(cells[~missing].astype(np.int64), minlength=len(column.levels)), int(missing.sum())
+
+
+def infer_numbers(
     column: ColumnType, cells: NDArray[np.float64], categorical: bool, what: str, note: str = ""
 ) -> ColumnSchema:
+    """Decide what a column of numbers is, by its cells or by one cell of every value."""
     missing = np.isnan(cells)
     n_missing = int(missing.sum())
     present = cells[~missing] if n_missing else cells
@@ -153,7 +162,8 @@ def _infer_numbers(
         coded = np.full(len(cells), np.nan)
         coded[~missing] = places
         levels = tuple(float(v) for v in values)
-        return _infer_levels(ColumnType(column.name, column.holds, levels), coded, what)
+        listed_levels = ColumnType(column.name, column.holds, levels)
+        return infer_levels(listed_levels, *_counted(coded, listed_levels), what)
     lowest, highest = present.min(), present.max()
     if np.all((present == lowest) | (present == highest)):
         return ColumnSchema(column.name, "binary", column.holds, None, n_missing, False, note)
@@ -170,11 +180,9 @@ def _few_whole_numbers(values: NDArray[np.float64]) -> bool:
     return True
 
 
-def _infer_levels(column: ColumnType, cells: NDArray[np.float64], what: str) -> ColumnSchema:
+def infer_levels(column: ColumnType, counts: NDArray[np.int64], n_missing: int, what: str) -> ColumnSchema:
+    """Decide what a column of levels is, by the count of each and of the gaps."""
     assert column.levels is not None
-    missing = np.isnan(cells)
-    n_missing = int(missing.sum())
-    counts = np.bincount(cells[~missing].astype(np.int64), minlength=len(column.levels))
     levels = [level for level, count in zip(column.levels, counts, strict=True) if count]
     if len(levels) <= 1:
         return _of_one_value(column, tuple(levels), tuple(levels) or None, n_missing)
@@ -228,7 +236,8 @@ def is_constant(values: NDArray[np.float64]) -> bool:
     return bool(float(np.ptp(values)) <= 4 * np.finfo(np.float64).eps * largest)
 
 
-def _warn(schema: Sequence[ColumnSchema], marked: dict[str, list[str]], what: str) -> None:
+def warn_of_oddities(schema: Sequence[ColumnSchema], marked: dict[str, list[str]], what: str) -> None:
+    """Warn of marks taken as gaps, of constant columns and of joined levels."""
     if marked:
         marks = ", ".join(map(repr, sorted({mark for of_column in marked.values() for mark in of_column})))
         warn_user(
@@ -268,18 +277,23 @@ def cells_by_schema(
     array of float64, shape (rows, columns)
         Numbers; places in the schema's levels, -1 for unknown ones; NaN for gaps.
     """
+    return coded_columns(columns, schema, what, warn=warn).cells
+
+
+def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X", *, warn: bool = True) -> Columns:
+    """Do what :func:`cells_by_schema` does, without a copy of a table whose cells are values already."""
     for one, column in zip(schema, columns.types, strict=True):
         if {one.holds, column.holds} == {"numbers", "dates"}:
             raise _another_kind(column, one, what)
-    cells = columns.cells
     if all(not one.is_coded and column.levels is None for one, column in zip(schema, columns.types, strict=True)):
-        return cells
-    cells = cells.copy()
+        return columns
+    given = columns.cells
+    cells = given.copy()
     unknown: list[str] = []
     for j, (one, column) in enumerate(zip(schema, columns.types, strict=True)):
         if one.is_coded:
             cells[:, j] = _places(cells[:, j], column, one, what)
-            lost = _first_unknown(cells[:, j], columns.cells[:, j], column)
+            lost = _first_unknown(cells[:, j], given[:, j], column)
             if lost is not None:
                 unknown.append(f"{lost!r} in column {one.name!r}")
         elif column.levels is not None:
@@ -287,7 +301,7 @@ def cells_by_schema(
     if unknown and warn:
         shown = ", ".join(unknown[:5]) + (f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else "")
         warn_user(f"{what} has levels that were not there in training: {shown}; they are taken as a level of their own")
-    return cells
+    return Columns(cells, columns.types)
 
 
 def _places(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:

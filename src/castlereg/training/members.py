@@ -28,6 +28,8 @@ class Table:
         Nodes that get no edges.
     edges : EdgeRules, optional
         Which edges may be and which must be.
+    room : array from :func:`castlereg.training.room.room_for`, optional
+        Array of which ``inputs`` is the beginning; it saves the trainer a copy.
     """
 
     inputs: NDArray[np.float32]
@@ -35,6 +37,7 @@ class Table:
     weight: NDArray[np.float32] | None = None
     constant: tuple[int, ...] = ()
     edges: EdgeRules | None = None
+    room: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)

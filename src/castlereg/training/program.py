@@ -7,7 +7,7 @@ members of a device and over the devices of a mesh.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -19,12 +19,14 @@ from jax.sharding import Mesh
 
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, mask_inputs, pack, squared_adjacency, unpack
-from castlereg.objective import Cycles, cell_losses, regularized_loss, supervised_loss, target_outputs
+from castlereg.objective import Cycles, regularized_loss
 from castlereg.regularizers import Regularizer
 from castlereg.training import sampled as sampling
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
 from castlereg.training.row_shares import RowShares
 from castlereg.training.standardization import Standardization, as_batch
+from castlereg.training.step_blocks import steps_in_blocks
+from castlereg.training.validation import validation_loss
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
 MAX_RESTARTS = 5
@@ -160,35 +162,44 @@ def _train_member(
 ) -> tuple[MemberState, Array]:
     """Run epochs of one member until they are done or it stops."""
     log = jnp.full((inputs.batches.shape[0], len(log_columns(inputs.regularizers))), jnp.nan, jnp.float32)
-    validation = as_batch(*_gather(inputs.validation_rows, inputs, shared, shares), inputs.standardization, layout)
-    validation = validation._replace(weight=validation.weight / shares.sum(jnp.sum(validation.weight)))
-    targets = jnp.asarray(layout.targets)
-
-    def predictor(weights: Weights, regularizer_states: tuple[Any, ...]) -> Packed:
-        network = unpack(weights.network, hidden_layer_sizes, layout.output_width)
-        for regularizer, *own in zip(inputs.regularizers, weights.heads, regularizer_states, strict=True):
-            network = regularizer.folded(network, *own)
-        return pack(network)
-
-    def validation_loss(network: Packed) -> Array:
-        outputs = target_outputs(unpack(network, hidden_layer_sizes, layout.output_width), validation.inputs, layout)
-        null_loss = inputs.standardization.null_loss
-        return shares.sum(supervised_loss(cell_losses(outputs, validation, layout, targets, null_loss), validation))  # type: ignore[arg-type]
+    close = epoch_end(layout, hidden_layer_sizes, inputs, shared, shares)
 
     def unfinished(carry: tuple[Array, MemberState, Array]) -> Array:
         return (carry[0] < shared.epochs) & carry[1].active
 
     def epoch(carry: tuple[Array, MemberState, Array]) -> tuple[Array, MemberState, Array]:
         i, before, log = carry
-        after, totals = _run_steps(layout, hidden_layer_sizes, i, before, inputs, shared, shares)
-        network = predictor(after.weights, after.regularizer_states)
-        loss = validation_loss(network)
-        finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
-        row = jnp.concatenate([totals, jnp.stack([loss, before.rate, finite.astype(jnp.float32)])])
-        return i + 1, _close_epoch(before, after, network, loss, finite, shared), log.at[i].set(row)
+        after, totals = run_steps(layout, hidden_layer_sizes, i, before, inputs, shared, shares)
+        state, row = close(before, after, totals)
+        return i + 1, state, log.at[i].set(row)
 
     _, state, log = lax.while_loop(unfinished, epoch, (jnp.zeros((), jnp.int32), state, log))
     return state, log
+
+
+def epoch_end(
+    layout: Layout, hidden_layer_sizes: tuple[int, ...], inputs: MemberInputs, shared: Shared, shares: RowShares
+) -> Callable[[MemberState, Moving, Array], tuple[MemberState, Array]]:
+    """Return what ends an epoch: from the state before it, what its steps changed and their totals to state and log."""
+    loss_of = validation_loss(
+        lambda rows: _gather(rows, inputs, shared, shares),
+        inputs.validation_rows,
+        inputs.standardization,
+        layout,
+        shares,
+    )
+
+    def close(before: MemberState, after: Moving, totals: Array) -> tuple[MemberState, Array]:
+        network = unpack(after.weights.network, hidden_layer_sizes, layout.output_width)
+        for regularizer, *own in zip(inputs.regularizers, after.weights.heads, after.regularizer_states, strict=True):
+            network = regularizer.folded(network, *own)
+        packed = pack(network)
+        loss = loss_of(unpack(packed, hidden_layer_sizes, layout.output_width))
+        finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
+        row = jnp.concatenate([totals, jnp.stack([loss, before.rate, finite.astype(jnp.float32)])])
+        return _close_epoch(before, after, packed, loss, finite, shared), row
+
+    return close
 
 
 class Moving(NamedTuple):
@@ -199,7 +210,7 @@ class Moving(NamedTuple):
     regularizer_states: tuple[Any, ...]
 
 
-def _run_steps(
+def run_steps(
     layout: Layout,
     hidden_layer_sizes: tuple[int, ...],
     epoch: Array,
@@ -209,15 +220,20 @@ def _run_steps(
     shares: RowShares,
 ) -> tuple[Moving, Array]:
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
-    encoded, row_weights = _gather(inputs.batches[epoch], inputs, shared, shares)
     names = terms(inputs.regularizers)
     measure = next((one.measures_cycles_by for one in inputs.regularizers if one.measures_cycles_by), None)
     progress = jnp.minimum(state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0)
 
     def gradient(
-        network: Parameters, heads: tuple[Any, ...], states: tuple[Any, ...], i: Array, **sampled: Any
+        network: Parameters,
+        heads: tuple[Any, ...],
+        states: tuple[Any, ...],
+        rows: tuple[Array, Array],
+        first: Any,
+        i: Array,
+        **sampled: Any,
     ) -> tuple[tuple[Array, tuple[dict[str, Array], tuple[Any, ...]]], tuple[Parameters, Any]]:
-        batch = as_batch(encoded[i], row_weights[i], inputs.standardization, layout)
+        batch = as_batch(rows[0][i - first], rows[1][i - first], inputs.standardization, layout)
 
         def loss(trained: tuple[Any, tuple[Any, ...]]) -> tuple[Array, Any]:
             return regularized_loss(
@@ -243,16 +259,16 @@ def _run_steps(
     def unpacked(weights: Weights) -> Parameters:
         return unpack(weights.network, hidden_layer_sizes, layout.output_width)
 
-    def step(i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
+    def step(rows: tuple[Array, Array], first: Any, i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
         (weights, moments, states), totals = carry
-        value, (of_network, of_heads) = gradient(unpacked(weights), weights.heads, states, i)
+        value, (of_network, of_heads) = gradient(unpacked(weights), weights.heads, states, rows, first, i)
         total, (by_name, states) = value
         updates, moments = adam.update(shares.mean(Weights(pack(of_network), of_heads)), moments)
         weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
         return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])
 
     def sampled_step(
-        i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
+        rows: tuple[Array, Array], first: Any, i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
     ) -> tuple[tuple[Moving, Array], sampling.KeptCycles | None]:
         ((weights, moments, states), totals), kept = carry
         assert inputs.sampled is not None
@@ -263,7 +279,7 @@ def _run_steps(
         if kept is not None and measure is not None:
             kept = sampling.refreshed(kept, i, nodes, measure)
             cycles = Cycles(kept.value, kept.slope[:, nodes])
-        value, slope = gradient(own, weights.heads, states, i, sampled=nodes, cycles=cycles)
+        value, slope = gradient(own, weights.heads, states, rows, first, i, sampled=nodes, cycles=cycles)
         total, (by_name, states) = value
         updates, moments = sampling.update(adam, shares.mean(slope), moments, nodes)
         own, heads = jax.tree.map(lambda w, u: w - state.rate * u, (own, weights.heads), updates)
@@ -275,11 +291,16 @@ def _run_steps(
 
     start = Moving(state.weights, state.moments, state.regularizer_states)
     totals = jnp.zeros(1 + len(names), jnp.float32)
+
+    def gather(first: Any, size: int) -> tuple[Array, Array]:
+        return _gather(lax.dynamic_slice_in_dim(inputs.batches[epoch], first, size), inputs, shared, shares)
+
+    take_steps = partial(steps_in_blocks, gather=gather, room=inputs.batches.shape[1], steps=inputs.steps)
     if inputs.sampled is None:
-        after, totals = lax.fori_loop(0, inputs.steps, step, (start, totals))
+        after, totals = take_steps(step, carry=(start, totals))
     else:
         kept = None if measure is None else sampling.keep_cycles(state.weights.network.input_weights, layout)
-        (after, totals), _ = lax.fori_loop(0, inputs.steps, sampled_step, ((start, totals), kept))
+        (after, totals), _ = take_steps(sampled_step, carry=((start, totals), kept))
     return after, shares.mean(totals) / inputs.steps
 
 

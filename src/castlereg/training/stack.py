@@ -29,6 +29,7 @@ from castlereg.training.devices import lanes, replicated, sharded
 from castlereg.training.members import Member, Schedule, Table
 from castlereg.training.mesh import training_mesh
 from castlereg.training.placement import check_agreement, on_devices, on_host
+from castlereg.training.room import with_empty_rows
 from castlereg.training.standardization import measure
 from castlereg.training.trained import Log, TrainedStack, history_frame, report_restarts, unpack_all
 
@@ -299,8 +300,7 @@ class _Stack:
         """Put the table on every device, with empty rows up to the rounded length."""
         table, layout = self.table, self.table.layout
         rows = len(table.inputs)
-        inputs = np.zeros((self.empty_row + 1, layout.n_channels), np.float32)
-        inputs[:rows] = table.inputs
+        inputs = with_empty_rows(table.inputs, table.room)
         weight = np.zeros(self.empty_row + 1, np.float32)
         weight[:rows] = 1.0 if table.weight is None else table.weight
         node_weight = np.ones(layout.n_nodes, np.float32)

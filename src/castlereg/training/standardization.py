@@ -6,6 +6,7 @@ member, so that nothing is learned from the rows it is judged by.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout
+from castlereg.moments import Moments, blocks
 from castlereg.objective import Batch
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ def measure(table: Table, members: Sequence[Member]) -> tuple[Standardization, N
     known: dict[bytes, tuple[Standardization, float]] = {}
     measured = []
     for member in members:
-        key = member.train_rows.tobytes()
+        key = hashlib.blake2b(np.ascontiguousarray(member.train_rows).data).digest()
         if key not in known:  # otherwise the same rows with other strengths
             known[key] = _measure_rows(table, member.train_rows)
         measured.append(known[key])
@@ -167,33 +169,47 @@ def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float6
 
 def _measure_rows(table: Table, train_rows: NDArray[np.int64]) -> tuple[Standardization, float]:
     layout = table.layout
-    rows = table.inputs[train_rows].astype(np.float64)
-    weight = np.ones(len(rows)) if table.weight is None else table.weight[train_rows].astype(np.float64)
-    clip_center, clip_rate = _clipping(rows, layout)
-    if clip_center is not None and clip_rate is not None:
-        rows = np.where(layout.is_clipped, smooth_clip((rows - clip_center) * clip_rate), rows)
-    if layout.has_gaps:
-        present = ~np.isnan(rows)
-        share = weight[:, None] * present
-        total = share.sum(axis=0)
-        share /= np.where(total > 0, total, 1.0)
-        rows = np.where(present, rows, 0.0)
-        mean = np.sum(share * rows, axis=0)
-        variance = np.sum(share * (rows - mean) ** 2, axis=0)
-    else:
-        mean = np.average(rows, axis=0, weights=weight)
-        variance = np.average((rows - mean) ** 2, axis=0, weights=weight)
+    weight = None if table.weight is None else table.weight[train_rows].astype(np.float64)
+    clip_center, clip_rate = clipping(table.inputs, train_rows, layout)
+    parts = []
+    for block in blocks(len(train_rows)):
+        rows = table.inputs[train_rows[block]].astype(np.float64)
+        own = np.ones(len(rows)) if weight is None else weight[block]
+        parts.append(Moments.of(drawn_in(rows, clip_center, clip_rate, layout), own, layout.has_gaps))
+    by = standardization_of(Moments.joined(parts), clip_center, clip_rate, layout)
+    return by, 1.0 if weight is None else float(weight.mean())
 
+
+def drawn_in(
+    rows: NDArray[np.float64],
+    clip_center: NDArray[np.float64] | None,
+    clip_rate: NDArray[np.float64] | None,
+    layout: Layout,
+) -> NDArray[np.float64]:
+    """Draw in the clipped channels of rows, if there are any."""
+    if clip_center is None or clip_rate is None:
+        return rows
+    return np.where(layout.is_clipped, smooth_clip((rows - clip_center) * clip_rate), rows)
+
+
+def standardization_of(
+    moments: Moments,
+    clip_center: NDArray[np.float64] | None,
+    clip_rate: NDArray[np.float64] | None,
+    layout: Layout,
+) -> Standardization:
+    """Turn the moments of training rows into what standardizes them, in float64; see :func:`measure`."""
+    mean, variance = moments.mean, moments.variance
     values = ~layout.is_flag
     by_node = np.bincount(layout.channel_nodes[values], variance[values])[layout.channel_nodes]
     varies = variance > 1e-12
     scale = np.where(varies, np.where(values, 1 / np.sqrt(np.where(by_node > 1e-12, by_node, 1.0)), 1.0), 0.0)
     null_loss = None if layout.is_kind("numeric").all() else null_losses(mean, layout)
-    return Standardization(mean, scale, clip_center, clip_rate, null_loss), float(weight.mean())  # type: ignore[arg-type]
+    return Standardization(mean, scale, clip_center, clip_rate, null_loss)  # type: ignore[arg-type]
 
 
-def _clipping(
-    rows: NDArray[np.float64], layout: Layout
+def clipping(
+    inputs: NDArray[np.float32], rows: NDArray[np.int64], layout: Layout
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Measure median and spread of the clipped channels by quantiles, of which a few wild values change nothing.
 
@@ -204,7 +220,7 @@ def _clipping(
         return None, None
     center, rate = np.zeros(layout.n_channels), np.ones(layout.n_channels)
     for channel in np.flatnonzero(layout.is_clipped):
-        column = rows[:, channel]
+        column = inputs[rows, channel].astype(np.float64)
         column = column[~np.isnan(column)]
         if len(column) == 0:
             continue

@@ -1,0 +1,195 @@
+"""Fitting from files: the same schema as from a frame, the same quality as from memory, and plain refusals."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import castlereg.estimators.file_fit as file_fit
+from castlereg import CastleClassifier, CastleRegressor, EdgeConstraints, NetworkRegressor
+from castlereg.training import stream
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+OPTIONS = {"max_epochs": 12, "hidden_layer_sizes": (8,), "random_state": 0}
+N = 3000
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(100, 3, (N, 3)), columns=["c", "b", "a"])
+    frame["town"] = rng.choice(["Oslo", "Rome", "Lima"], N)
+    frame["rooms"] = rng.integers(1, 6, N)
+    frame["garden"] = rng.random(N) > 0.5
+    frame["y"] = frame["a"] - np.tanh(frame["b"] - 100) + 2 * (frame["town"] == "Rome") + 0.3 * rng.normal(size=N)
+    frame.loc[::7, "b"] = np.nan
+    frame.loc[::11, "town"] = None
+    frame["width"] = rng.normal(size=N).round(2).astype(str)
+    frame.loc[2500, "width"] = "?"
+    frame.loc[2999, "town"] = "Kyoto"  # seen in the last piece alone
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tables")
+    table.to_csv(folder / "flats.csv", index=False)
+    table.to_parquet(folder / "flats.parquet")
+    (folder / "parts").mkdir()
+    table[:1700].to_parquet(folder / "parts" / "1.parquet")
+    table[1700:].to_parquet(folder / "parts" / "2.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_pieces() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_fit, "_READ_ROWS", 1024)
+        yield
+
+
+@pytest.fixture(scope="module")
+def models(table: pd.DataFrame, folder: Path) -> dict[str, CastleRegressor]:
+    """One from memory, and one from each kind of file."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*read as numbers")
+        frame = pd.read_csv(folder / "flats.csv")
+        fitted = {"memory": CastleRegressor(**OPTIONS).fit(frame.drop(columns="y"), frame["y"])}
+        for name in ("flats.csv", "flats.parquet", "parts"):
+            fitted[name] = CastleRegressor(**OPTIONS).fit_file(folder / name, "y", chunk_rows=1024)
+    return fitted
+
+
+@pytest.mark.parametrize("name", ["flats.csv", "flats.parquet", "parts"])
+def test_a_file_has_the_schema_of_its_frame(models: dict[str, CastleRegressor], name: str) -> None:
+    pd.testing.assert_frame_equal(models[name].schema_, models["memory"].schema_)
+    assert "Kyoto" in models[name].schema_.loc["town", "levels"]
+    assert list(models[name].feature_names_in_) == list(models["memory"].feature_names_in_)
+    assert models[name].n_features_in_ == 7
+
+
+def test_scales_are_those_of_the_frame(models: dict[str, CastleRegressor]) -> None:
+    by_name = [
+        {e.schema[j].name: (e.scaling.center[k], e.scaling.spread[k]) for k, j in enumerate(e.order)}
+        for e in (models[name]._coding.encoder for name in ("memory", "flats.csv"))
+    ]
+    assert by_name[0].keys() == by_name[1].keys()
+    for name, scale in by_name[0].items():
+        np.testing.assert_allclose(by_name[1][name], scale, rtol=1e-9)
+
+
+def test_all_formats_give_the_same_model_as_good_as_from_memory(
+    models: dict[str, CastleRegressor], table: pd.DataFrame
+) -> None:
+    X = table.drop(columns="y")
+    predicted = [models[name].predict(X) for name in ("flats.csv", "flats.parquet", "parts")]
+    # Scales are summed piece by piece, and text has its own last digit.
+    np.testing.assert_allclose(predicted[1], predicted[2], atol=0.05)
+    np.testing.assert_allclose(predicted[0], predicted[1], atol=0.05)
+    ours, theirs = models["flats.parquet"].score(X, table["y"]), models["memory"].score(X, table["y"])
+    assert ours > 0.9 and abs(ours - theirs) < 0.02
+    history = models["flats.parquet"].history_
+    assert list(history.columns) == list(models["memory"].history_.columns) and len(history) == 12
+    strongest = [set(map(frozenset, m.graph_.edges()[["cause", "effect"]].to_numpy()[:2])) for m in models.values()]
+    assert strongest[0] == strongest[2]
+
+
+def test_same_seed_same_model(models: dict[str, CastleRegressor], folder: Path, table: pd.DataFrame) -> None:
+    with pytest.warns(UserWarning, match="read as numbers"):
+        again = CastleRegressor(**OPTIONS).fit_file(folder / "flats.parquet", "y", chunk_rows=1024)
+    X = table.drop(columns="y")[:50]
+    np.testing.assert_array_equal(again.predict(X), models["flats.parquet"].predict(X))
+
+
+def test_classes_with_weights_a_validation_file_and_several_members(folder: Path, table: pd.DataFrame) -> None:
+    rows = table[["a", "b", "c", "y"]].assign(high=np.where(table["y"] > table["y"].quantile(0.8), "yes", "no"))
+    rows.to_parquet(folder / "train.parquet")
+    rows[:500].to_csv(folder / "stop.csv", index=False)
+    model = CastleClassifier(
+        max_epochs=3,
+        hidden_layer_sizes=(8,),
+        n_members=2,
+        class_weight="balanced",
+        constraints=EdgeConstraints(forbidden=[("c", "high")]),
+        random_state=0,
+    )
+    model.fit_file(folder / "train.parquet", "high", validation=folder / "stop.csv", columns=["a", "b", "c"])
+    assert model.graph_.weights.loc["c", "high"] == 0 and model.graph_.weights.loc["a", "high"] > 0
+    assert list(model.classes_) == ["no", "yes"] and model.history_["member"].nunique() == 2
+    assert model.score(rows[["a", "b", "c"]], rows["high"]) > 0.85
+
+
+def test_ctrl_c_leaves_the_best_model_so_far(
+    folder: Path, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stream._Stream.run_epoch
+
+    def twice(self: stream._Stream, bar: object) -> None:
+        if self.epoch.max() == 2:
+            raise KeyboardInterrupt
+        run(self, bar)
+
+    monkeypatch.setattr(stream._Stream, "run_epoch", twice)
+    with pytest.warns(UserWarning) as caught:
+        model = CastleRegressor(**OPTIONS).fit_file(folder / "flats.parquet", "y", chunk_rows=1024)
+    assert any("interrupted after 2 of at most 12" in str(w.message) for w in caught)
+    assert len(model.history_) == 2
+
+
+def test_refusals_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:
+    model = NetworkRegressor()
+
+    def refused(message: str, path: Path, target: str = "y", **options: object) -> None:
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            model.fit_file(path, target, **options)
+
+    refused("flats.csv' has no column 'price'; there are 'c'", folder / "flats.csv", "price")
+    refused("did you mean 'town'", folder / "flats.csv", columns=["twon"])
+    refused("there is no file .*did you mean 'flats.csv'", folder / "flat.csv")
+    (tmp_path / "notes.txt").write_text("a,y\n1,2\n")
+    refused("suffix '.txt'", tmp_path / "notes.txt")
+    refused("has no Parquet files", tmp_path)
+    (tmp_path / "empty.csv").write_text("")
+    refused("is empty", tmp_path / "empty.csv")
+    (tmp_path / "bare.csv").write_text("a,y\n")
+    refused("bare.csv' has no rows", tmp_path / "bare.csv")
+    (tmp_path / "gaps.csv").write_text("a,y\n1,2\n2,\n3,4\n")
+    refused("'y' of file .*gaps.csv.* has 1 missing", tmp_path / "gaps.csv")
+    (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
+    refused("is no Parquet file", tmp_path / "torn.parquet")
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    pd.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]}).to_parquet(parts / "1.parquet")
+    pd.DataFrame({"a": ["u", "v"], "y": [1.0, 2.0]}).to_parquet(parts / "2.parquet")
+    refused("column 'a' is numbers in .*1.parquet' and text in .*2.parquet'", parts)
+    refused("chunk_rows=10 ", folder / "flats.csv", chunk_rows=10)
+    with pytest.raises(ValueError, match="bootstrap=True"):
+        NetworkRegressor(bootstrap=True).fit_file(folder / "flats.csv", "y")
+
+
+class _Trap:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return Path.touch, (Path(_Trap.touched),)  # type: ignore[return-value]
+
+    touched = ""
+
+
+def test_pickled_extension_types_are_refused_and_not_loaded(tmp_path: Path) -> None:
+    _Trap.touched = str(tmp_path / "executed")
+    payload = pickle.dumps(_Trap())
+    metadata = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": payload}
+    schema = pa.schema([pa.field("a", pa.int64(), metadata=metadata), pa.field("y", pa.float64())])
+    pq.write_table(pa.table([[1, 2, 3], [1.0, 2.0, 3.0]], schema=schema), tmp_path / "trap.parquet")
+    with pytest.raises(ValueError, match=r"extension type 'arrow\.py_extension_type'"):
+        NetworkRegressor().fit_file(tmp_path / "trap.parquet", "y")
+    assert not (tmp_path / "executed").exists()
+    pickle.loads(payload)  # it would have been
+    assert (tmp_path / "executed").exists()

@@ -1,0 +1,69 @@
+"""A table seen piece by piece has the schema and the scales of the whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from castlereg.tables.encoding import Encoder
+from castlereg.tables.reading import read_columns
+from castlereg.tables.schema import coded_columns, infer_schema
+from castlereg.tables.survey import KindChanged, TableSurvey
+
+
+def surveyed(frame: pd.DataFrame, categorical: list[bool], size: int) -> TableSurvey:
+    survey = TableSurvey(list(map(str, frame.columns)), categorical)
+    for start in range(0, len(frame), size):
+        survey.add(read_columns(frame[start : start + size]))
+    return survey
+
+
+@pytest.fixture
+def odd(rng: np.random.Generator) -> pd.DataFrame:
+    n = 600
+    frame = pd.DataFrame(
+        {
+            "number": rng.normal(1e6, 1e-2, n),
+            "constant": 4.5,
+            "none": np.nan,
+            "binary": rng.choice([-2.0, 7.5], n),
+            "ordinal": rng.integers(0, 5, n),
+            "code": rng.integers(0, 4, n),
+            "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "two": rng.choice(["yes", "no"], n),
+            "many": [f"level {i}" for i in rng.integers(0, 150, n)],
+            "size": pd.Categorical(rng.choice(["S", "M", "L"], n), ["S", "M", "L"], ordered=True),
+            "marked": [*map(str, rng.normal(size=n - 1).round(1)), "?"],
+        }
+    )
+    frame.loc[:50, ["number", "ordinal", "two", "many"]] = None
+    frame.loc[:50, "when"] = pd.NaT
+    return frame
+
+
+@pytest.mark.filterwarnings("ignore:.*(constant columns|joined|read as numbers|more than 100 levels)")
+@pytest.mark.parametrize("size", [97, 600])
+def test_schema_and_scales_are_those_of_the_whole(odd: pd.DataFrame, size: int) -> None:
+    categorical = [name == "code" for name in odd]
+    columns = read_columns(odd)
+    whole = infer_schema(columns, categorical)
+    survey = surveyed(odd, categorical, size)
+    assert survey.schema("X", {}) == whole
+    scaling = Encoder.fit(whole, coded_columns(columns, whole), range(len(whole))).scaling
+    for j, (of_column, schema) in enumerate(zip(survey.columns, whole, strict=True)):
+        ours = of_column.scaling(schema)
+        np.testing.assert_allclose([ours.center[0], ours.spread[0]], [scaling.center[j], scaling.spread[j]], rtol=1e-7)
+
+
+def test_a_column_that_changes_its_kind_is_told_by_name() -> None:
+    with pytest.raises(KindChanged, match="'a' holds numbers in one part of the table and text in another"):
+        survey = TableSurvey(["a"], [False])
+        survey.add(read_columns(pd.DataFrame({"a": [1.0, 2.0]})))
+        survey.add(read_columns(pd.DataFrame({"a": ["x", "y"]})))
+
+
+def test_free_text_is_refused_as_in_memory() -> None:
+    frame = pd.DataFrame({"id": [f"person {i}" for i in range(60)]})
+    with pytest.raises(ValueError, match="60 different values in 60 rows of column 'id'"):
+        surveyed(frame, [False], 25).schema("X", {})

@@ -1,0 +1,76 @@
+"""Long epochs and long validations in blocks are the same epochs and validations."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from castlereg.layout import Layout, Node
+from castlereg.network import initialize
+from castlereg.training import row_file, validation
+from castlereg.training.batches import rounded_up
+from castlereg.training.room import room_for, with_empty_rows
+from castlereg.training.row_file import PIECE, RowFile
+from castlereg.training.standardization import Standardization
+from castlereg.training.step_blocks import steps_in_blocks
+
+
+@pytest.mark.parametrize("steps", [1025, 1300])
+def test_every_step_is_taken_once_and_in_order(steps: int) -> None:
+    room = rounded_up(steps)
+    numbers = jnp.arange(room) + 7
+
+    def step(gathered: jnp.ndarray, first: int, i: jnp.ndarray, seen: jnp.ndarray) -> jnp.ndarray:
+        return seen.at[i].set(gathered[i - first] + seen[i - 1])  # the one before was taken before
+
+    def gather(first: int, size: int) -> jnp.ndarray:
+        return numbers[first + jnp.arange(size)]
+
+    seen = steps_in_blocks(step, gather, room, jnp.asarray(steps), jnp.zeros(room, int))
+    np.testing.assert_array_equal(seen[:steps], np.cumsum(np.arange(room) + 7)[:steps])
+    assert not seen[steps:].any()
+
+
+def test_validation_in_blocks_is_the_validation(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = Layout((Node(), Node(), Node(target=True)))
+    table = jnp.asarray(rng.normal(size=(65, 3)), jnp.float32)
+    weight = jnp.asarray(np.r_[rng.random(50), np.zeros(15)], jnp.float32)  # the last rows are empty
+    by = Standardization(np.zeros(3, np.float32), np.ones(3, np.float32), None, None, None)
+    network = initialize(layout, (4,), seed=np.random.SeedSequence(0))
+
+    def loss() -> float:
+        gather = lambda rows: (table[rows], weight[rows])  # noqa: E731
+        return float(jax.jit(validation.validation_loss(gather, jnp.arange(64), by, layout))(network))
+
+    whole = loss()
+    monkeypatch.setattr(validation, "_MOST_AT_ONCE", 16)
+    monkeypatch.setattr(validation, "_BLOCK", 16)
+    assert loss() == pytest.approx(whole, rel=1e-6)
+
+
+def test_rows_come_back_from_the_file_shuffled(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rng.normal(size=(2 * PIECE + 5, 3)).astype(np.float32)
+    monkeypatch.setattr(row_file, "_WINDOW", PIECE)
+    read = []
+    for cuts in ([200], [3, 300]):
+        with RowFile(3, np.random.default_rng(0)) as file:
+            for part in np.split(rows, cuts):
+                file.append(part)
+            file.finish()
+            read.append(np.concatenate(list(file.blocks())))
+            assert len(list(file.blocks(most=PIECE + 5))) == 2
+    np.testing.assert_array_equal(*read)  # however the rows came
+    assert not np.array_equal(read[0], rows)
+    for window in (slice(0, PIECE), slice(PIECE, 2 * PIECE), slice(2 * PIECE, None)):
+        np.testing.assert_array_equal(np.sort(read[0][window], axis=0), np.sort(rows[window], axis=0))
+
+
+def test_rows_with_room_are_not_copied(rng: np.random.Generator) -> None:
+    room = room_for(20, 3)
+    assert room.ctypes.data % 64 == 0 and with_empty_rows(room[:20], room) is room
+    rows = rng.normal(size=(20, 3)).astype(np.float32)
+    copied = with_empty_rows(rows)
+    np.testing.assert_array_equal(copied[:20], rows)
+    assert not copied[20:].any()
