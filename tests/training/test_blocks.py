@@ -13,6 +13,7 @@ from castlereg.training import row_file, validation
 from castlereg.training.batches import rounded_up
 from castlereg.training.room import room_for, with_empty_rows
 from castlereg.training.row_file import PIECE, RowFile
+from castlereg.training.row_shares import RowShares
 from castlereg.training.standardization import Standardization
 from castlereg.training.step_blocks import steps_in_blocks
 
@@ -42,7 +43,7 @@ def test_validation_in_blocks_is_the_validation(rng: np.random.Generator, monkey
 
     def loss() -> float:
         gather = lambda rows: (table[rows], weight[rows])  # noqa: E731
-        return float(jax.jit(validation.validation_loss(gather, jnp.arange(64), by, layout))(network))
+        return float(jax.jit(validation.validation_loss(gather, jnp.arange(64), by, layout, RowShares(1)))(network))
 
     whole = loss()
     monkeypatch.setattr(validation, "_MOST_AT_ONCE", 16)
