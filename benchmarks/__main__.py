@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pandas as pd
 
@@ -10,6 +11,8 @@ from benchmarks import (
     acyclicity_speed,
     comparison,
     cross_validation,
+    eager_torch,
+    four_hundred,
     graph_recovery,
     grid,
     growth,
@@ -19,10 +22,12 @@ from benchmarks import (
     prediction,
     real_tables,
     regularizers,
+    sampled_quality,
     startup,
     synthetic_speed,
     theorem,
     throughput,
+    wide_tables,
 )
 
 
@@ -39,6 +44,10 @@ def main(names: list[str]) -> None:
         "throughput": throughput,
         "prediction": prediction,
         "growth": growth,
+        "eager_torch": eager_torch,
+        "four_hundred": four_hundred,
+        "sampled_quality": sampled_quality,
+        "wide_tables": wide_tables,
         "long_tables": long_tables,
         "synthetic_speed": synthetic_speed,
         "acyclicity_speed": acyclicity_speed,
@@ -61,6 +70,8 @@ def main(names: list[str]) -> None:
             _print(str(module.__doc__).splitlines()[0], table)
             if module is growth or module is long_tables:
                 print(module.exponents(table).to_string(float_format=lambda v: f"{v:.2f}"))
+            if module is growth:
+                growth.plot(table, Path("docs/images/growth.png"))
     if not names or "known_graphs" in names:
         known_graphs.main()
     if not names or "known_edges" in names:

@@ -1,0 +1,72 @@
+"""400 columns of width 32, batches of 32: a step, the time until training runs, and prediction, against their peers."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.neural_network import MLPRegressor
+
+from benchmarks.limit import product_rate
+from benchmarks.problems import Stack, rows
+from castlereg import CastleRegressor
+
+# The authors' released code on one core of a machine whose two-core product runs at about 180 GFLOP/s.
+RELEASED_STEP, RELEASED_PRODUCT = 0.127, 180e9
+ROWS, EPOCHS = 1000, 8
+
+
+def step_seconds(reconstruct: Any) -> tuple[float, float]:
+    """Return the seconds of a training step, and from the first call to the end of its first epoch."""
+    stack = Stack(401, 32, 1, ROWS, EPOCHS, reconstruct=reconstruct, acyclicity="auto")
+    short = Stack(401, 32, 1, ROWS, 1, reconstruct=reconstruct, acyclicity="auto")
+    ready = short.train()
+    stack.train()
+    # What does not depend on the number of epochs cancels.
+    whole, first = (min(one.train() for _ in range(3)) for one in (stack, short))
+    steps = -(-ROWS * 9 // 10 // 32)
+    return (whole - first) / (EPOCHS - 1) / steps, ready
+
+
+def prediction_ratio() -> tuple[float, float]:
+    """Return the seconds of 1000 rows x 400 features: scikit-learn's MLP of the same width, and ours."""
+    data = rows(1000, 401).astype(np.float64)
+    X, y = data[:, :-1], data[:, -1]
+    ours = CastleRegressor(
+        hidden_layer_sizes=(32, 32), max_epochs=1, reconstruct=20, acyclicity="auto", random_state=0
+    ).fit(X[:200], y[:200])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        peer = MLPRegressor((32, 32), max_iter=2, random_state=0).fit(X, y)
+    best = []
+    for model in (peer, ours):
+        seconds = []
+        for _ in range(20):
+            start = time.perf_counter()
+            model.predict(X)
+            seconds.append(time.perf_counter() - start)
+        best.append(min(seconds))
+    return best[0], best[1]
+
+
+def run() -> pd.DataFrame:
+    """Return the table."""
+    before = product_rate()
+    everything, ready = step_seconds("all")
+    few, ready_few = step_seconds(20)
+    rate = max(before, product_rate())
+    released = RELEASED_STEP * RELEASED_PRODUCT / rate
+    theirs, ours = prediction_ratio()
+    table = [
+        ("product of this run, GFLOP/s", rate / 1e9, np.nan),
+        ("released code, a step, scaled to it, ms", released * 1e3, 1.0),
+        ("all sub-networks, a step, ms (times as fast as released)", everything * 1e3, released / everything),
+        ("20 a step, ms (times as cheap as all)", few * 1e3, everything / few),
+        ("all: first call to the end of the first epoch, s", ready, np.nan),
+        ("20: first call to the end of the first epoch, s", ready_few, np.nan),
+        ("prediction of 1000 rows, ms (times scikit-learn's)", ours * 1e3, ours / theirs),
+    ]
+    return pd.DataFrame(table, columns=["", "value", "ratio"])
