@@ -40,7 +40,7 @@ def prediction_ratio() -> tuple[float, float]:
     ).fit(X[:200], y[:200])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        peer = MLPRegressor((32, 32), max_iter=2, random_state=0).fit(X, y)
+        peer = MLPRegressor(hidden_layer_sizes=(32, 32), max_iter=2, random_state=0).fit(X, y)
     best = []
     for model in (peer, ours):
         seconds = []

@@ -107,7 +107,7 @@ def test_from_the_wheel_to_the_same_numbers_in_onnxruntime(
     typo = environment.run("castlereg", "fit", "homes.csv", "--target", "prise", fails=True)
     assert "did you mean 'price'?" in typo.stderr
     fitted = environment.run(
-        "castlereg", "fit", "homes.csv", "--target", "price", "--epochs", "5", "--folds", "3",
+        "castlereg", "fit", "homes.csv", "--target", "price", "--epochs", "30", "--folds", "3",
         "--output", "homes.castle", "--report", "homes.html", "--json",
     )  # fmt: skip
     assert json.loads(fitted.stdout)["task"] == "regression"
@@ -144,12 +144,17 @@ def _look(browser: Any, page: Path) -> None:
     assert HOSTILE in names
     assert QUOTES in names
     edges = "return [...document.querySelectorAll('#edge-table tbody tr')].filter(r => !r.hidden).length"
-    before = browser.execute_script(edges)
-    slider = one(browser, "input[type=range]")
-    browser.execute_script(
-        "arguments[0].value = arguments[0].max; arguments[0].dispatchEvent(new Event('input'))", slider
+    move = (
+        "const s = document.querySelector('#threshold'); s.value = arguments[0]; s.dispatchEvent(new Event('input'));"
     )
-    assert browser.execute_script(edges) == 1 < before
+    browser.execute_script(move, 0)
+    every = browser.execute_script(edges)
+    browser.execute_script(move, every)  # beyond the end: the strongest alone
+    assert browser.execute_script(edges) == 1 < every
+    near = one(browser, "#near")
+    was = near.is_selected()
+    near.click()
+    assert near.is_selected() != was
     one(browser, "#search").send_keys("script")
     assert browser.execute_script("return document.querySelectorAll('svg:not([hidden]) .found').length") == 1
     assert browser.get_log("browser") == []

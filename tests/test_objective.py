@@ -76,7 +76,7 @@ def test_gradient_equals_finite_differences(
             masked = mask_inputs(unravel(vector), jnp.asarray(mixed_layout.edge_mask(), np.float64))
             return regularized_loss(masked, batch, [make(0.3, 0.7)], mixed_layout)[0]
 
-        gradient = jax.grad(loss)(flat)
+        gradient = jax.jit(jax.grad(loss))(flat)
         compiled = jax.jit(loss)
         for i in rng.choice(len(flat), 25, replace=False):
             step = jnp.zeros_like(flat).at[i].set(1e-6)
@@ -229,6 +229,7 @@ def test_the_gradient_of_sampled_features_is_right_on_average(rng: np.random.Gen
     batch, parameters = random_batch(layout, rng), random_parameters(layout, (5, 5), rng, np.float32)
     regularizers = [make(0.3), L1(0.2), L2(0.1)]
 
+    @jax.jit
     def gradient(sampled: jax.Array | None) -> Any:
         return jax.grad(lambda p: regularized_loss(p, batch, regularizers, layout, sampled=sampled)[0])(parameters)
 

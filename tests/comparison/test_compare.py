@@ -97,8 +97,8 @@ def test_equals_the_estimator_fitted_fold_by_fold(diabetes: Any, monkeypatch: py
     """The whole protocol by hand: hold out, folds, validation loss, choice, score in units of the variance."""
     X, y = (part.to_numpy() for part in diabetes)
     # Columns and rows stay as they are, so that every fit deals out the same weights and batches.
-    monkeypatch.setattr(rows, "column_order", lambda cells, *others: tuple(range(cells.shape[1])))
-    monkeypatch.setattr(rows, "row_order", lambda columns: np.arange(len(columns[0])))
+    monkeypatch.setattr(rows, "column_order", lambda *arguments: tuple(range(len(arguments[-1]))))
+    monkeypatch.setattr(rows, "row_order", lambda columns: np.arange(len(next(iter(columns)))))
     candidates = [[L2(0.1)], [L2(0.001)]]
     result = compare(X, y, methods={"L2": candidates}, **QUICK)
     (split,) = run._Problem.prepare(X, y, "regression", 0, {}).splits(3, 1, 0.2)

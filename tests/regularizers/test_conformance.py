@@ -89,7 +89,7 @@ def test_gradient_equals_finite_differences(name: str, mixed_layout: Layout, rng
                 0
             ]
 
-        gradient, compiled = jax.grad(loss)(flat), jax.jit(loss)
+        gradient, compiled = jax.jit(jax.grad(loss))(flat), jax.jit(loss)
         assert np.isfinite(gradient).all()
         for i in rng.choice(len(flat), 20, replace=False):
             step = jnp.zeros_like(flat).at[i].set(1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from castlereg import use_devices
 from castlereg.training import mesh
 
 PATIENCE = 300  # seconds, for a machine that is busy with much else
+QUICK = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # to compile, which is most of the time
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     running, said = [], [results / f"{i}.txt" for i in range(3)]
     for arguments, file in zip(((), (port, "0", "2"), (port, "1", "2")), said, strict=True):
         with file.open("w") as out:
-            running.append(subprocess.Popen([*command, *arguments], stdout=out, stderr=subprocess.STDOUT))
+            running.append(subprocess.Popen([*command, *arguments], stdout=out, stderr=subprocess.STDOUT, env=QUICK))
     try:
         for process, file in zip(running, said, strict=True):
             assert process.wait(timeout=PATIENCE) == 0, file.read_text()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 import pandas as pd
 
@@ -30,7 +31,7 @@ def read_table(path: Path) -> pd.DataFrame:
     DataFrame
     """
     if str(path) == "-":
-        return _read_text(sys.stdin, None, "standard input")
+        return _read_text(io.StringIO(sys.stdin.read()), ",", "standard input")
     if not path.exists():
         near = difflib.get_close_matches(path.name, [p.name for p in path.parent.glob("*")], n=1)
         raise ValueError(f"{path}: there is no such file{f'; did you mean {near[0]!r}?' if near else ''}")
@@ -44,13 +45,15 @@ def read_table(path: Path) -> pd.DataFrame:
     return _read_text(path, _TEXT_SUFFIXES[suffix], str(path))
 
 
-def _read_text(source: Path | IO[str], separator: str | None, name: str) -> pd.DataFrame:
+def _read_text(source: Path | io.StringIO, separator: str | None, name: str) -> pd.DataFrame:
     try:
         if separator is None:
             frame = pd.read_csv(source, sep=None, engine="python")
         else:
             frame = pd.read_csv(source, sep=separator, low_memory=False)
             if separator == "," and frame.shape[1] == 1 and ";" in str(frame.columns[0]):
+                if isinstance(source, io.StringIO):
+                    source.seek(0)
                 frame = pd.read_csv(source, sep=";", low_memory=False)
     except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
         raise ValueError(f"{name}: cannot be read as a table ({error}); is it CSV with a header, in UTF-8?") from error

@@ -111,8 +111,11 @@ class CastleEstimator(NetworkEstimator):
 
     def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
         super()._keep(coding, stack, names)
-        measure = "series" if self._released() else self.acyclicity
-        self.acyclicity_ = resolve_acyclicity(measure, coding.layout.n_nodes)
+        self._keep_acyclicity(coding.layout.n_nodes)
+
+    def _keep_acyclicity(self, n_nodes: int) -> None:
+        """Keep the measure of cycles that was used."""
+        self.acyclicity_ = resolve_acyclicity("series" if self._released() else self.acyclicity, n_nodes)
 
     def _edge_rules(self, names: list[str], n_targets: int, graph: CausalGraph | None) -> EdgeRules | None:
         if not isinstance(self.constraints, EdgeConstraints | None):

@@ -205,7 +205,7 @@ class CausalGraph:
         return self._named(self.direction_array)
 
     def _named(self, values: NDArray[np.float64]) -> pd.DataFrame:
-        names = pd.Index(list(self.names), dtype=object)  # text of Arrow cannot hold every name
+        names = _index(self.names)
         return pd.DataFrame(values.copy(), index=names, columns=names)
 
     @property
@@ -228,11 +228,11 @@ class CausalGraph:
         cause, effect = np.nonzero(self.weight_array)
         order = np.argsort(-self.weight_array[cause, effect], kind="stable")
         cause, effect = cause[order], effect[order]
-        names = pd.Series([*self.names, None], dtype=object)[:-1]  # as in _named
+        names = _index(self.names)
         return pd.DataFrame(
             {
-                "cause": names.iloc[cause].reset_index(drop=True),
-                "effect": names.iloc[effect].reset_index(drop=True),
+                "cause": names[cause],
+                "effect": names[effect],
                 "weight": self.weight_array[cause, effect],
                 "confidence": self.confidence_array[cause, effect],
                 "direction": self.direction_array[cause, effect],
@@ -555,6 +555,13 @@ class CausalGraph:
         from castlereg.graph.svg import notebook_html
 
         return notebook_html(self)
+
+
+def _index(names: Sequence[str]) -> pd.Index:
+    try:
+        return pd.Index(list(names))
+    except UnicodeEncodeError:  # text of Arrow cannot hold every name
+        return pd.Index(list(names), dtype=object)
 
 
 def _cut(

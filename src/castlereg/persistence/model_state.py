@@ -24,6 +24,7 @@ from castlereg.estimators import (
     NetworkRegressorCV,
 )
 from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.classification import Classification
 from castlereg.estimators.cross_validation import CrossValidation
 from castlereg.estimators.fitted_network import FittedNetwork
@@ -113,6 +114,8 @@ def read_model(content: Content, arrays: ArrayReader) -> NetworkEstimator:
         raise Unreadable("its networks and its graph do not go together")
     if content.any("graph") is not None:
         model.graph_ = read_graph(content.part("graph"), coding.layout.n_nodes, arrays)
+    if isinstance(model, CastleEstimator):
+        model._keep_acyclicity(coding.layout.n_nodes)
     if isinstance(model, CrossValidation):
         _read_choice(content.part("choice"), model, arrays)
     elif content.any("choice") is not None:

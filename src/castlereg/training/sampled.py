@@ -62,7 +62,7 @@ def moved(kept: KeptCycles, nodes: Array, squares: Array) -> KeptCycles:
 class SampledMoments(NamedTuple):
     """Adam's moments where sub-networks are sampled."""
 
-    own: Any  # of what each sub-network has for itself, with a count for each
+    own: Any  # of what each sub-network has for itself, with a count for each; the nodes are the first axis of all
     shared: Any  # of the shared layers and the regularizers' heads
 
 
@@ -80,9 +80,7 @@ def start_moments(adam: optax.GradientTransformation, network: Parameters, heads
     -------
     SampledMoments
     """
-    own: Any = adam.init(_own(network))
-    counts = jnp.zeros(network.input_weights.shape[1], own.count.dtype)
-    return SampledMoments(own._replace(count=counts), adam.init((network.hidden, heads)))
+    return SampledMoments(jax.vmap(adam.init)(_by_node(network)), adam.init((network.hidden, heads)))
 
 
 def update(
@@ -110,21 +108,12 @@ def update(
     """
     network, heads = gradient
     shared_step, shared = adam.update((network.hidden, heads), moments.shared)
-    axes = _axes(network)
-    state = moments.own._replace(count=0, mu=axes, nu=axes)
-    own = moments.own._replace(
-        count=moments.own.count[nodes],
-        mu=cut_out(moments.own.mu, nodes),
-        nu=cut_out(moments.own.nu, nodes),
-    )
-    step, own = jax.vmap(adam.update, in_axes=(axes, state), out_axes=(axes, state))(_own(network), own)
-    put = moments.own._replace(
-        count=moments.own.count.at[nodes].set(own.count, indices_are_sorted=True, unique_indices=True),
-        mu=put_back(moments.own.mu, nodes, own.mu),
-        nu=put_back(moments.own.nu, nodes, own.nu),
-    )
+    own = jax.tree.map(partial(_cut, nodes, axis=0), moments.own)
+    step, own = jax.vmap(adam.update)(_by_node(network), own)
+    put = jax.tree.map(partial(_moved_slices, nodes, axis=0, into=True), moments.own, own)
     hidden, heads = shared_step
-    return (step._replace(hidden=hidden), heads), SampledMoments(put, shared)
+    step = step._replace(input_weights=step.input_weights.swapaxes(0, 1), hidden=hidden)
+    return (step, heads), SampledMoments(put, shared)
 
 
 def put_back(parameters: Parameters, nodes: Array, sampled: Parameters) -> Parameters:
@@ -165,13 +154,13 @@ def cut_out(parameters: Parameters, nodes: Array) -> Parameters:
     ----------
         Of these nodes, and the shared layers.
     """
-
-    def cut(array: Array, axis: int) -> Array:
-        shape = (*array.shape[:axis], len(nodes), *array.shape[axis + 1 :])
-        return _moved_slices(nodes, jnp.zeros(shape, array.dtype), array, axis, into=False)
-
-    own = jax.tree.map(cut, _own(parameters), _axes(parameters))
+    own = jax.tree.map(partial(_cut, nodes), _own(parameters), _axes(parameters))
     return own._replace(hidden=parameters.hidden)
+
+
+def _cut(nodes: Array, array: Array, axis: int) -> Array:
+    shape = (*array.shape[:axis], len(nodes), *array.shape[axis + 1 :])
+    return _moved_slices(nodes, jnp.zeros(shape, array.dtype), array, axis, into=False)
 
 
 def _moved_slices(nodes: Array, to: Array, source: Array, axis: int, *, into: bool) -> Array:
@@ -193,6 +182,11 @@ def _moved_slices(nodes: Array, to: Array, source: Array, axis: int, *, into: bo
         return lax.dynamic_update_slice_in_dim(to, lax.dynamic_slice_in_dim(source, here, 1, axis), there, axis)
 
     return lax.fori_loop(0, len(nodes), one, to)
+
+
+def _by_node(parameters: Parameters) -> Parameters:
+    """Lay what each sub-network has for itself out in one piece: the moments of a few of many are far apart else."""
+    return _own(parameters)._replace(input_weights=parameters.input_weights.swapaxes(0, 1))
 
 
 def _own(parameters: Parameters) -> Parameters:
