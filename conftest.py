@@ -10,6 +10,7 @@ _STACK = "tests/training/test_stack.py::"
 _OPTIMIZED = (
     "tests/test_acyclicity.py",
     "tests/test_network",
+    "tests/regularizers/test_castle",
     f"{_STACK}test_members_side_by_side",
     f"{_STACK}test_the_same_seed",
     f"{_STACK}test_sampling",
