@@ -64,9 +64,7 @@ def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Paramete
 
     Returns
     -------
-
-    Parameters
-    ----------
+    parameters : Parameters
         Of the k sub-networks; the shared layers as they were.
     """
     return Parameters(
@@ -89,9 +87,7 @@ def mask_inputs(parameters: Parameters, edge_mask: Array) -> Parameters:
 
     Returns
     -------
-
-    Parameters
-    ----------
+    parameters : Parameters
     """
     return parameters._replace(input_weights=parameters.input_weights * edge_mask[:, :, None])
 
@@ -262,9 +258,7 @@ def unpack(packed: Packed, hidden_layer_sizes: tuple[int, ...], output_width: in
 
     Returns
     -------
-
-    Parameters
-    ----------
+    parameters : Parameters
     """
     _, nodes, width = packed.input_weights.shape
     shapes: list[tuple[int, ...]] = [(nodes, width)]
@@ -337,9 +331,7 @@ def initialize(
 
     Returns
     -------
-
-    Parameters
-    ----------
+    parameters : Parameters
         NumPy float32 arrays.
     """
     entropy = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)

@@ -441,7 +441,7 @@ def regularized_loss(
         Nodes to train in this step, the targets last ("Managing computational
         complexity"); the others are not computed and get no gradient. All by default.
     cycles : Cycles, optional
-        Where nodes are sampled, the measure of cycles of the whole graph, if known: ``parameters`` are then those of
+        Where nodes are sampled, the measure of cycles of the whole graph, if known. ``parameters`` may then be those of
         the sampled sub-networks alone.
     heads, states, drawn : sequence, optional
         For each regularizer its own trained arrays, its state, and what it drew for this step.
@@ -476,8 +476,8 @@ def regularized_loss(
     node_weight = jnp.ones(layout.n_nodes, batch.inputs.dtype) if node_weight is None else node_weight
     for regularizer, numbers in zip(regularizers, drawn, strict=True):
         batch = regularizer.on_batch(batch, numbers)
-    if sampled is not None and cycles is None:
-        cycles = _cycles(parameters, regularizers, layout, sampled)
+    if sampled is not None and parameters.input_weights.shape[1] == layout.n_nodes:  # of all sub-networks
+        cycles = _cycles(parameters, regularizers, layout, sampled) if cycles is None else cycles
         parameters = select(parameters, sampled)
 
     units, outputs, states = _run(parameters, batch, regularizers, sampled, heads, states or nothing, drawn)

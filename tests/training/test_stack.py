@@ -124,10 +124,13 @@ def test_sampling_computes_only_the_sampled_sub_networks() -> None:
     assert flops[3] < 0.35 * flops["all"]
 
 
-def test_a_step_leaves_sub_networks_that_were_not_sampled_as_they_are() -> None:
+@pytest.mark.parametrize("acyclicity", ["expm", None])
+def test_a_step_leaves_sub_networks_that_were_not_sampled_as_they_are(acyclicity: str | None) -> None:
     data = table()
     rows = np.arange(32)  # one batch, one step an epoch
-    member = Member(rows, np.arange(32, 64), np.random.SeedSequence(3), (Castle(0.1, reconstruct=2),))
+    member = Member(
+        rows, np.arange(32, 64), np.random.SeedSequence(3), (Castle(0.1, reconstruct=2, acyclicity=acyclicity),)
+    )
     schedule = Schedule(max_epochs=1, patience=1)
     one = stack._Stack(data, [member], (5, 5), schedule, "small", False)
     before = np.asarray(one.states.weights.network.input_weights)[0].copy()

@@ -13,6 +13,7 @@ from castlereg.network import squared_adjacency
 from castlereg.objective import (
     Pass,
     Sparsity,
+    acyclicity_loss,
     capacity_norm,
     cycle_measure,
     dag_loss,
@@ -165,6 +166,8 @@ class Castle(Regularizer):
         return reconstruction_loss(seen.losses, seen.batch, weight)
 
     def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
+        if seen.cycles is None and not self.ends_acyclic:
+            return acyclicity_loss(seen.parameters.input_weights, seen.layout, acyclicity)
         h = self._cycles(seen, acyclicity)
         return h if self.ends_acyclic else h**2
 

@@ -129,9 +129,7 @@ def put_back(parameters: Parameters, nodes: Array, sampled: Parameters) -> Param
 
     Returns
     -------
-
-    Parameters
-    ----------
+    parameters : Parameters
     """
     put = partial(_moved_slices, nodes, into=True)
     own = jax.tree.map(put, _own(parameters), _own(sampled), _axes(parameters))
@@ -149,9 +147,7 @@ def cut_out(parameters: Parameters, nodes: Array) -> Parameters:
 
     Returns
     -------
-
-    Parameters
-    ----------
+    parameters : Parameters
         Of these nodes, and the shared layers.
     """
     own = jax.tree.map(partial(_cut, nodes), _own(parameters), _axes(parameters))
