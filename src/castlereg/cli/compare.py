@@ -9,7 +9,7 @@ import typer
 
 from castlereg.cli.console import Debug, Json, Quiet, command, out, print_facts, shows_progress, stop
 from castlereg.cli.fit import Dropped, Seed, Targets, Task, chosen_task
-from castlereg.cli.tables import check_columns, read_table, split_target
+from castlereg.cli.tables import read_problem
 from castlereg.options import check_choice
 
 
@@ -36,9 +36,7 @@ def compare(
     check_choice("--task", task, ["auto", "regression", "classification"])
     if len(target) > 1:
         stop("compare takes one --target")
-    frame = read_table(table)
-    check_columns(frame, [*target, *(drop or [])], table)
-    X, y, _ = split_target(frame.drop(columns=drop or []), target)
+    X, y, _ = read_problem(table, target, drop)
     chosen, _ = chosen_task(y, task)
     result = compare_methods(
         X,

@@ -9,7 +9,7 @@ import pandas as pd
 import typer
 
 from castlereg.cli.console import Debug, Json, Quiet, command, print_facts, shows_progress, stop
-from castlereg.cli.tables import check_columns, inferred_task, read_table, split_target
+from castlereg.cli.tables import inferred_task, read_problem
 from castlereg.graph import CausalGraph
 from castlereg.options import check_choice
 
@@ -43,9 +43,7 @@ def fit(
     check_choice("--task", task, ["auto", "regression", "classification"])
     for path in (output, report):
         check_writable(path)
-    frame = read_table(table)
-    check_columns(frame, [*target, *(drop or [])], table)
-    X, y, dropped = split_target(frame.drop(columns=drop or []), target)
+    X, y, dropped = read_problem(table, target, drop)
     chosen, why = chosen_task(y, task)
     by_folds = beta is None and len(target) == 1 and len(X) <= _MOST_ROWS_OF_FOLDS
     options = {"max_epochs": epochs, "random_state": seed, "verbose": shows_progress(quiet or as_json)}

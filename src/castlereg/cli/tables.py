@@ -71,6 +71,15 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path}: cannot be read as Parquet ({error})") from error
 
 
+def read_problem(
+    path: Path, targets: Sequence[str], left_out: Sequence[str] | None
+) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+    """Read a table, leave columns out, and part features and targets as :func:`split_target` does."""
+    frame = read_table(path)
+    check_columns(frame, [*targets, *(left_out or [])], path)
+    return split_target(frame.drop(columns=list(left_out or [])), targets)
+
+
 def check_columns(frame: pd.DataFrame, names: Sequence[str], path: Path) -> None:
     """Refuse names that the table does not have; suggest the nearest."""
     for name in names:

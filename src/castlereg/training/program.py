@@ -8,6 +8,7 @@ members of a device and over the devices of a mesh.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from jax.sharding import Mesh
 
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, mask_inputs, pack, squared_adjacency, unpack
-from castlereg.objective import Cycles, regularized_loss
+from castlereg.objective import Batch, Cycles, regularized_loss
 from castlereg.regularizers import Regularizer
 from castlereg.training import sampled as sampling
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
@@ -220,88 +221,113 @@ def run_steps(
     shares: RowShares,
 ) -> tuple[Moving, Array]:
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
-    names = terms(inputs.regularizers)
-    measure = next((one.measures_cycles_by for one in inputs.regularizers if one.measures_cycles_by), None)
-    progress = jnp.minimum(state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0)
+    steps = _Steps(layout, hidden_layer_sizes, epoch, state, inputs, shared, shares)
+    start = Moving(state.weights, state.moments, state.regularizer_states)
+    totals = jnp.zeros(1 + len(terms(inputs.regularizers)), jnp.float32)
+    take = partial(steps_in_blocks, gather=steps.gather, room=inputs.batches.shape[1], steps=inputs.steps)
+    if inputs.sampled is None:
+        after, totals = take(steps.whole, carry=(start, totals))
+    else:
+        measured = steps.measure is not None
+        kept = sampling.keep_cycles(state.weights.network.input_weights, layout) if measured else None
+        (after, totals), _ = take(steps.sampled, carry=((start, totals), kept))
+    return after, shares.mean(totals) / inputs.steps
 
-    def gradient(
-        network: Parameters,
-        heads: tuple[Any, ...],
-        states: tuple[Any, ...],
-        rows: tuple[Array, Array],
-        first: Any,
-        i: Array,
-        **sampled: Any,
-    ) -> tuple[tuple[Array, tuple[dict[str, Array], tuple[Any, ...]]], tuple[Parameters, Any]]:
-        batch = as_batch(rows[0][i - first], rows[1][i - first], inputs.standardization, layout)
+
+Rows = tuple[Array, Array]  # of some steps: their channels as encoded, and weights
+Gradient = tuple[tuple[Array, tuple[dict[str, Array], tuple[Any, ...]]], tuple[Parameters, Any]]
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The steps of one epoch of a member: those that train all sub-networks, and those that train some."""
+
+    layout: Layout
+    hidden_layer_sizes: tuple[int, ...]
+    epoch: Array
+    state: MemberState  # before the epoch
+    inputs: MemberInputs
+    shared: Shared
+    shares: RowShares
+
+    @property
+    def measure(self) -> str | None:
+        """The measure of cycles, if a regularizer has one."""
+        return next((one.measures_cycles_by for one in self.inputs.regularizers if one.measures_cycles_by), None)
+
+    def gather(self, first: Any, size: int) -> Rows:
+        """Collect the rows of some steps."""
+        batches = lax.dynamic_slice_in_dim(self.inputs.batches[self.epoch], first, size)
+        return _gather(batches, self.inputs, self.shared, self.shares)
+
+    def whole(self, rows: Rows, first: Any, i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
+        """Train all sub-networks on the rows of step ``i``; the rows begin with step ``first``."""
+        (weights, moments, states), totals = carry
+        batch = self._batch(rows, i - first)
+        value, (of_network, of_heads) = self._gradient(self._unpacked(weights), weights.heads, states, batch, i)
+        updates, moments = adam.update(self.shares.mean(Weights(pack(of_network), of_heads)), moments)
+        return Moving(self._moved(weights, updates), moments, value[1][1]), totals + self._logged(value)
+
+    def sampled(
+        self, rows: Rows, first: Any, i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
+    ) -> tuple[tuple[Moving, Array], sampling.KeptCycles | None]:
+        """Train the sub-networks sampled for step ``i``, and leave the others alone."""
+        ((weights, moments, states), totals), kept = carry
+        assert self.inputs.sampled is not None
+        nodes = self.inputs.sampled[self.epoch, i]
+        network = self._unpacked(weights)
+        own, cycles = sampling.cut_out(network, nodes), None
+        if kept is not None and self.measure is not None:
+            kept = sampling.refreshed(kept, i, nodes, self.measure)
+            cycles = Cycles(kept.value, kept.slope[:, nodes])
+        batch = self._batch(rows, i - first)
+        value, slope = self._gradient(own, weights.heads, states, batch, i, sampled=nodes, cycles=cycles)
+        updates, moments = sampling.update(adam, self.shares.mean(slope), moments, nodes)
+        own, heads = self._moved((own, weights.heads), updates)
+        if kept is not None:
+            kept = sampling.moved(kept, nodes, squared_adjacency(own.input_weights, self.layout))
+        weights = Weights(pack(sampling.put_back(network, nodes, own)), heads)
+        return (Moving(weights, moments, value[1][1]), totals + self._logged(value)), kept
+
+    def _gradient(
+        self, network: Parameters, heads: tuple[Any, ...], states: tuple[Any, ...], batch: Batch, i: Array, **some: Any
+    ) -> Gradient:
+        """Return objective, terms and states of the regularizers, and the gradient in network and heads."""
+        shared, inputs = self.shared, self.inputs
 
         def loss(trained: tuple[Any, tuple[Any, ...]]) -> tuple[Array, Any]:
             return regularized_loss(
                 trained[0],
                 batch,
                 inputs.regularizers,
-                layout,
+                self.layout,
                 node_weight=shared.node_weight,
                 null_loss=inputs.standardization.null_loss,  # type: ignore[arg-type]
                 penalized=shared.penalized,
-                progress=progress,
+                progress=jnp.minimum(self.state.epoch / jnp.maximum(shared.acyclic_from, 1), 1.0),
                 heads=trained[1],
                 states=states,
-                drawn=jax.tree.map(lambda a: a[epoch, i], inputs.drawn),
-                **sampled,
+                drawn=jax.tree.map(lambda a: a[self.epoch, i], inputs.drawn),
+                **some,
             )
 
         value, (of_network, of_heads) = jax.value_and_grad(loss, has_aux=True)((network, heads))
         # Weights of edges that may not be are zero from the start and stay so.
-        mask = inputs.edge_mask[:, sampled["sampled"]] if sampled else inputs.edge_mask
+        mask = inputs.edge_mask[:, some["sampled"]] if some else inputs.edge_mask
         return value, (mask_inputs(of_network, mask), of_heads)
 
-    def unpacked(weights: Weights) -> Parameters:
-        return unpack(weights.network, hidden_layer_sizes, layout.output_width)
+    def _batch(self, rows: Rows, place: Array) -> Batch:
+        return as_batch(rows[0][place], rows[1][place], self.inputs.standardization, self.layout)
 
-    def step(rows: tuple[Array, Array], first: Any, i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
-        (weights, moments, states), totals = carry
-        value, (of_network, of_heads) = gradient(unpacked(weights), weights.heads, states, rows, first, i)
-        total, (by_name, states) = value
-        updates, moments = adam.update(shares.mean(Weights(pack(of_network), of_heads)), moments)
-        weights = jax.tree.map(lambda w, u: w - state.rate * u, weights, updates)
-        return Moving(weights, moments, states), totals + jnp.stack([total, *(by_name[name] for name in names)])
+    def _unpacked(self, weights: Weights) -> Parameters:
+        return unpack(weights.network, self.hidden_layer_sizes, self.layout.output_width)
 
-    def sampled_step(
-        rows: tuple[Array, Array], first: Any, i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
-    ) -> tuple[tuple[Moving, Array], sampling.KeptCycles | None]:
-        ((weights, moments, states), totals), kept = carry
-        assert inputs.sampled is not None
-        nodes = inputs.sampled[epoch, i]
-        network = unpacked(weights)
-        own = sampling.cut_out(network, nodes)
-        cycles = None
-        if kept is not None and measure is not None:
-            kept = sampling.refreshed(kept, i, nodes, measure)
-            cycles = Cycles(kept.value, kept.slope[:, nodes])
-        value, slope = gradient(own, weights.heads, states, rows, first, i, sampled=nodes, cycles=cycles)
-        total, (by_name, states) = value
-        updates, moments = sampling.update(adam, shares.mean(slope), moments, nodes)
-        own, heads = jax.tree.map(lambda w, u: w - state.rate * u, (own, weights.heads), updates)
-        if kept is not None:
-            kept = sampling.moved(kept, nodes, squared_adjacency(own.input_weights, layout))
-        weights = Weights(pack(sampling.put_back(network, nodes, own)), heads)
-        totals = totals + jnp.stack([total, *(by_name[name] for name in names)])
-        return (Moving(weights, moments, states), totals), kept
+    def _moved(self, weights: Any, updates: Any) -> Any:
+        return jax.tree.map(lambda w, u: w - self.state.rate * u, weights, updates)
 
-    start = Moving(state.weights, state.moments, state.regularizer_states)
-    totals = jnp.zeros(1 + len(names), jnp.float32)
-
-    def gather(first: Any, size: int) -> tuple[Array, Array]:
-        return _gather(lax.dynamic_slice_in_dim(inputs.batches[epoch], first, size), inputs, shared, shares)
-
-    take_steps = partial(steps_in_blocks, gather=gather, room=inputs.batches.shape[1], steps=inputs.steps)
-    if inputs.sampled is None:
-        after, totals = take_steps(step, carry=(start, totals))
-    else:
-        kept = None if measure is None else sampling.keep_cycles(state.weights.network.input_weights, layout)
-        (after, totals), _ = take_steps(sampled_step, carry=((start, totals), kept))
-    return after, shares.mean(totals) / inputs.steps
+    def _logged(self, value: tuple[Array, tuple[dict[str, Array], tuple[Any, ...]]]) -> Array:
+        total, (by_name, _) = value
+        return jnp.stack([total, *(by_name[name] for name in terms(self.inputs.regularizers))])
 
 
 def start_moments(weights: Weights, hidden_layer_sizes: tuple[int, ...], output_width: int, *, is_sampled: bool) -> Any:
