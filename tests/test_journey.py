@@ -36,7 +36,7 @@ class Environment:
         self.wheel = ""
 
     def run(self, program: str, *arguments: str | Path, fails: bool = False, stdin: str | None = None) -> Any:
-        environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SCIPY_ARRAY_API")}
+        environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "SCIPY_ARRAY_API", "XLA_FLAGS")}
         done = subprocess.run(
             [self.bin / program, *map(str, arguments)],
             capture_output=True,
