@@ -367,7 +367,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         """Read rows to predict."""
         columns = self._read_features(X, reset=False)
         cells = self._coding.encoder.cells(columns)
-        self._coding.encoder.warn_of_new_gaps(cells)
+        if not columns.complete:
+            self._coding.encoder.warn_of_new_gaps(cells)
         return cells
 
     def __sklearn_tags__(self) -> Tags:

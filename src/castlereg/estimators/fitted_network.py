@@ -88,9 +88,8 @@ class FittedNetwork:
         n_targets = len(self.layout.targets)
         outputs = np.empty((self.n_members, len(cells), n_targets, self.layout.output_width))
         for start in range(0, len(cells), _BLOCK):
-            rows = self.encoder.centred(cells[start : start + _BLOCK])
-            block = np.zeros((-(-len(rows) // _MULTIPLE) * _MULTIPLE, rows.shape[1]))
-            block[: len(rows)] = rows
+            rows = cells[start : start + _BLOCK]
+            block = self.encoder.centred(rows, room=-(-len(rows) // _MULTIPLE) * _MULTIPLE)
             for member, network in enumerate(self._target_networks):
                 seen = self._as_seen(block, member)
                 outputs[member, start : start + len(rows)] = forward(network, seen)[: len(rows)]  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from castlereg.layout import Layout, Node
 from castlereg.notices import warn_user
 from castlereg.tables.reading import Columns, unnamed_numbers
+from castlereg.tables.refusals import sum_of_squares
 from castlereg.tables.schema import ColumnSchema, cells_by_schema
 
 
@@ -121,8 +122,6 @@ class Encoder:
 
     def warn_of_new_gaps(self, cells: NDArray[np.float64], what: str = "X") -> None:
         """Warn of gaps in columns that had none in training."""
-        if not np.isnan(cells.sum()):
-            return
         new = [
             f"{int(gaps)} in {column.name!r}"
             for gaps, column in zip(np.isnan(cells).sum(axis=0), self.schema, strict=True)
@@ -165,6 +164,13 @@ class Encoder:
         return np.array(self.order)
 
     @cached_property
+    def _center(self) -> NDArray[np.float64]:
+        """Centers in the user's order of columns."""
+        center = np.empty(len(self.order))
+        center[self._places] = self.scaling.center
+        return center
+
+    @cached_property
     def _holds_numbers(self) -> bool:
         return all(column.holds == "numbers" for column in self.schema)
 
@@ -173,7 +179,7 @@ class Encoder:
         """Whether every column is one channel of numbers, so that centring is all there is to do."""
         return all(node.channels == 1 for node in self.nodes) and not any(c.is_coded for c in self.schema)
 
-    def centred(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    def centred(self, cells: NDArray[np.float64], room: int | None = None) -> NDArray[np.float64]:
         """Turn cells into channels that are centred but not yet divided by :attr:`spread`.
 
         Value channels of a missing cell are NaN when the column had gaps in training, and the mean otherwise. An
@@ -182,16 +188,22 @@ class Encoder:
         Parameters
         ----------
         cells : array of shape (rows, columns)
+        room : int, optional
+            Rows of the result, of which those beyond the cells' are zero; as many as the cells have by default.
 
         Returns
         -------
-        array of shape (rows, channels)
+        array of shape (room, channels)
         """
-        values = cells[:, self._places] - self.scaling.center
-        has_gaps = bool(np.isnan(values.sum()))
+        room = len(cells) if room is None else room
+        whole = np.empty((room, len(self.order)))
+        whole[len(cells) :] = 0
+        values = np.take(cells - self._center, self._places, axis=1, out=whole[: len(cells)], mode="clip")
+        has_gaps = bool(np.isnan(sum_of_squares(values)))
         if self._is_plain and not has_gaps:
-            return values
-        out = np.empty((len(cells), int(self._first[-1])))
+            return whole
+        whole = np.zeros((room, int(self._first[-1])))
+        out = whole[: len(cells)]
         single = [k for k, node in enumerate(self.nodes) if node.kind != "categorical"]
         out[:, self._first[single]] = values[:, single]
         for k, node in enumerate(self.nodes):
@@ -204,7 +216,7 @@ class Encoder:
                 out[:, first : first + node.levels] = values[:, k, None] == np.arange(node.levels)
             if has_gaps or node.gaps:
                 self._fill_gaps(out, np.isnan(values[:, k]), node, first, k)
-        return out
+        return whole
 
     def _fill_gaps(self, out: NDArray[np.float64], missing: NDArray[np.bool_], node: Node, first: int, k: int) -> None:
         channels = out[:, first : first + node.levels]

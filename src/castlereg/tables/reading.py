@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from castlereg.tables.refusals import check_range, check_shape, refuse_objects
+from castlereg.tables.refusals import LARGEST, check_range, check_shape, refuse_objects, sum_of_squares
 
 Holds = Literal["numbers", "text", "dates", "nothing"]
 Level = str | float
@@ -76,11 +76,14 @@ class Columns:
     types : tuple of ColumnType
     rows : array of int, optional
         Which rows, in this order; all by default. Rows in another order are not a copy of a long table.
+    complete : bool
+        Whether the values are known to have no gap and nothing beyond float32.
     """
 
     values: NDArray[np.float64] | NDArray[np.float32]
     types: tuple[ColumnType, ...]
     rows: NDArray[np.int64] | None = None
+    complete: bool = False
 
     def __len__(self) -> int:
         return len(self.values if self.rows is None else self.rows)
@@ -138,12 +141,14 @@ def read_columns(X: Any, what: str = "X") -> Columns:
     else:
         values = _as_array(X, what)
         if values.dtype.kind in "biuf":
-            cells = check_array(values, dtype=_FLOATS, ensure_all_finite=False, input_name=what)
+            cells = values if values.dtype in _FLOATS else check_array(values, dtype=_FLOATS, ensure_all_finite=False)
             columns = Columns(cells, unnamed_numbers(cells.shape[1]))
         else:
             names = [f"x{j}" for j in range(values.shape[1])]
             columns = _read_series([pd.Series(values[:, j]) for j in range(len(names))], names, what)
     check_shape(columns.values.shape, what)
+    if sum_of_squares(columns.values) < LARGEST:
+        return replace(columns, complete=True)
     check_range(columns.values, columns.names, what)
     return columns
 

@@ -11,6 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+# What float32 can hold.
+LARGEST = float(np.finfo(np.float32).max)
+
 
 def check_range(cells: NDArray[np.float64] | NDArray[np.float32], names: Sequence[str], what: str) -> None:
     """Refuse infinity and values that float32 cannot hold.
@@ -25,10 +28,9 @@ def check_range(cells: NDArray[np.float64] | NDArray[np.float32], names: Sequenc
     """
     if not cells.size:
         return
-    largest = float(np.finfo(np.float32).max)
-    if not (np.fmax.reduce(cells, axis=None) > largest or np.fmin.reduce(cells, axis=None) < -largest):
+    if not (np.fmax.reduce(cells, axis=None) > LARGEST or np.fmin.reduce(cells, axis=None) < -LARGEST):
         return
-    row, column = np.argwhere(np.abs(cells) > largest)[0]
+    row, column = np.argwhere(np.abs(cells) > LARGEST)[0]
     value = cells[row, column]
     if np.isinf(value):
         raise ValueError(
@@ -38,6 +40,18 @@ def check_range(cells: NDArray[np.float64] | NDArray[np.float32], names: Sequenc
         f"{what} has {value:g} in row {row} of column {names[column]!r}, beyond the range of "
         "float32 (3.4e38) that networks compute in: rescale the column or take its logarithm"
     )
+
+
+def sum_of_squares(cells: NDArray[np.float64] | NDArray[np.float32]) -> float:
+    """Tell in one quick pass whether there is anything to look for: NaN if a cell is, infinite or huge if one is."""
+    in_one_piece = cells.flags.c_contiguous or cells.flags.f_contiguous
+    step = len(cells) if in_one_piece else 4096  # pieces are copied: not all at once
+    total = 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(cells), max(step, 1)):
+            flat = cells[start : start + step].ravel(order="K")
+            total += float(flat.dot(flat))
+    return total
 
 
 def refuse_objects(column: pd.Series, name: str, what: str) -> NoReturn:
