@@ -69,7 +69,7 @@ def _save(figure: mpl.figure.Figure, path: Path) -> Path:
     import matplotlib.pyplot as plt
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=130, bbox_inches="tight", pad_inches=0.2)
     plt.close(figure)
     return path
 

@@ -40,6 +40,9 @@ class Table:
     room: NDArray[np.float32] | None = None
 
 
+RowNumbers = NDArray[np.int64] | NDArray[np.int32]
+
+
 @dataclass(frozen=True)
 class Member:
     """One network of a stack.
@@ -54,8 +57,8 @@ class Member:
         The same for all members of a stack but for their strengths.
     """
 
-    train_rows: NDArray[np.int64]
-    validation_rows: NDArray[np.int64]
+    train_rows: RowNumbers
+    validation_rows: RowNumbers
     seed: np.random.SeedSequence
     regularizers: tuple[Regularizer, ...] = ()
 

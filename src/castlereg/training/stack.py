@@ -120,7 +120,8 @@ class _Stack:
 
         layout = table.layout
         self.plans = [
-            BatchPlan(m.train_rows.astype(np.int32), schedule.batch_size, m.seed, schedule.draws) for m in members
+            BatchPlan(m.train_rows.astype(np.int32, copy=False), schedule.batch_size, m.seed, schedule.draws)
+            for m in members
         ]
         self.standardization, mean_weight = measure(table, members)
         rules = table.edges

@@ -18,7 +18,7 @@ from castlereg.moments import Moments, blocks
 from castlereg.objective import Batch
 
 if TYPE_CHECKING:
-    from castlereg.training.members import Member, Table
+    from castlereg.training.members import Member, RowNumbers, Table
 
 CLIP = 3.0  # what smooth_clip never reaches
 _IQR_OF_NORMAL = 1.3489795003921634
@@ -167,7 +167,7 @@ def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float6
     return losses
 
 
-def _measure_rows(table: Table, train_rows: NDArray[np.int64]) -> tuple[Standardization, float]:
+def _measure_rows(table: Table, train_rows: RowNumbers) -> tuple[Standardization, float]:
     layout = table.layout
     weight = None if table.weight is None else table.weight[train_rows].astype(np.float64)
     clip_center, clip_rate = clipping(table.inputs, train_rows, layout)
@@ -209,7 +209,7 @@ def standardization_of(
 
 
 def clipping(
-    inputs: NDArray[np.float32], rows: NDArray[np.int64], layout: Layout
+    inputs: NDArray[np.float32], rows: RowNumbers, layout: Layout
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
     """Measure median and spread of the clipped channels by quantiles, of which a few wild values change nothing.
 
