@@ -266,7 +266,8 @@ class _Steps:
         batch = self._batch(rows, i - first)
         value, (of_network, of_heads) = self._gradient(self._unpacked(weights), weights.heads, states, batch, i)
         updates, moments = adam.update(self.shares.mean(Weights(pack(of_network), of_heads)), moments)
-        return Moving(self._moved(weights, updates), moments, value[1][1]), totals + self._logged(value)
+        weights = self._moved(weights, updates, value[0])
+        return Moving(weights, moments, value[1][1]), totals + self._logged(value)
 
     def sampled(
         self, rows: Rows, first: Any, i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
@@ -283,7 +284,7 @@ class _Steps:
         batch = self._batch(rows, i - first)
         value, slope = self._gradient(own, weights.heads, states, batch, i, sampled=nodes, cycles=cycles)
         updates, moments = sampling.update(adam, self.shares.mean(slope), moments, nodes)
-        own, heads = self._moved((own, weights.heads), updates)
+        own, heads = self._moved((own, weights.heads), updates, value[0])
         if kept is not None:
             kept = sampling.moved(kept, nodes, squared_adjacency(own.input_weights, self.layout))
         weights = Weights(pack(sampling.put_back(network, nodes, own)), heads)
@@ -322,8 +323,10 @@ class _Steps:
     def _unpacked(self, weights: Weights) -> Parameters:
         return unpack(weights.network, self.hidden_layer_sizes, self.layout.output_width)
 
-    def _moved(self, weights: Any, updates: Any) -> Any:
-        return jax.tree.map(lambda w, u: w - self.state.rate * u, weights, updates)
+    def _moved(self, weights: Any, updates: Any, loss: Array) -> Any:
+        """Take a step, none if the loss is not finite; known to come last, it needs no copy of the weights."""
+        rate = jnp.where(jnp.isfinite(loss), self.state.rate, 0.0)
+        return jax.tree.map(lambda w, u: w - rate * u, weights, updates)
 
     def _logged(self, value: tuple[Array, tuple[dict[str, Array], tuple[Any, ...]]]) -> Array:
         total, (by_name, _) = value
