@@ -29,7 +29,7 @@ _OPTIMIZED = (
 )
 
 
-def _as_users_compile(mesh: Mesh) -> dict[str, bool]:
+def _as_large_programs(mesh: Mesh, *, quick: bool) -> dict[str, bool]:
     return {**devices.compiler_options(mesh), "xla_cpu_use_fusion_emitters": True}
 
 
@@ -39,5 +39,5 @@ def _compile_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     optimized = request.node.nodeid.startswith(_OPTIMIZED)
     jax.config.update("jax_disable_most_optimizations", not optimized)
     if optimized:
-        monkeypatch.setattr(program, "compiler_options", _as_users_compile)
+        monkeypatch.setattr(program, "compiler_options", _as_large_programs)
         program.compiled.cache_clear()

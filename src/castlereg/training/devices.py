@@ -14,6 +14,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 MEMBERS = PartitionSpec("members")
 EVERYWHERE = PartitionSpec()
 
+# Fused operations compiled in XLA's older way.
+_QUICK = {"xla_cpu_use_fusion_emitters": False}
+
 
 @cache
 def prepare_jax() -> None:
@@ -56,15 +59,33 @@ def lanes(mesh: Mesh, members_per_device: int) -> int:
     return 1 if mesh.devices.flat[0].platform == "cpu" else members_per_device
 
 
-def compiler_options(mesh: Mesh) -> dict[str, bool]:
+def compiler_options(mesh: Mesh, *, quick: bool = False) -> dict[str, bool]:
     """Return XLA's options for a program on a mesh.
 
     Devices that are cores of one process are busy with their own members: a matrix product that is shared out among
     them makes each wait for the others.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    quick : bool
+        Whether the program is to be compiled in less time, at the price of slower large operations.
     """
+    if mesh.devices.flat[0].platform != "cpu":
+        return {}
     processes = {device.process_index for device in mesh.devices.flat}
-    cores = mesh.devices.size > len(processes) and mesh.devices.flat[0].platform == "cpu"
-    return {"xla_cpu_multi_thread_eigen": False} if cores else {}
+    own = {"xla_cpu_multi_thread_eigen": False} if mesh.devices.size > len(processes) else {}
+    return own | (_quick_options() if quick else {})
+
+
+@cache
+def _quick_options() -> dict[str, bool]:
+    """Return what makes compiling quick, or nothing if this version of XLA does not know it."""
+    try:
+        jax.jit(lambda: 0, compiler_options=_QUICK).lower().compile()
+    except jax.errors.JaxRuntimeError:
+        return {}
+    return _QUICK
 
 
 def _available_cores() -> int:

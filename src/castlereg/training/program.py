@@ -102,7 +102,9 @@ _MOST_PROGRAMS = 64
 
 
 @lru_cache(maxsize=_MOST_PROGRAMS)
-def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int, arguments: Hashable) -> Any:
+def compiled(
+    layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int, quick: bool, arguments: Hashable
+) -> Any:
     """Return the jitted program ``(states, inputs, shared) -> [*leaves of states, log]`` for a stack.
 
     Parameters
@@ -113,6 +115,8 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
         Its groups of devices share the members out, the devices of a group the rows of a batch.
     lanes : int
         Members that advance side by side in one group.
+    quick : bool
+        See :func:`castlereg.training.devices.compiler_options`.
     arguments : hashable
         Structure and shapes of what the program will be called with, from :func:`signature`: each has a program.
 
@@ -144,7 +148,7 @@ def compiled(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, la
         # To build the states again JAX would run Python, which hears Ctrl-C and loses what the program has returned.
         return jax.tree.leaves(program(states, inputs, shared))
 
-    return jax.jit(flat, donate_argnums=0, compiler_options=compiler_options(mesh))
+    return jax.jit(flat, donate_argnums=0, compiler_options=compiler_options(mesh, quick=quick))
 
 
 def signature(*arguments: Any) -> Hashable:
