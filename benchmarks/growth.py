@@ -87,13 +87,17 @@ def plot(table: pd.DataFrame, path: Path) -> None:
             if not str(curve).startswith(what):
                 continue
             label = f"{str(curve).split(', ')[1]}: power {powers[curve]:.2f}"
-            for row, measured in enumerate(("seconds an epoch", "peak memory, MiB")):
-                axes[row, column].loglog(points["size"], points[measured], "o-", ms=4, label=label)
-        axes[1, column].set_xlabel(what)
+            axes[0, column].loglog(points["size"], points["seconds an epoch"], "o-", ms=4, label=label)
+            axes[1, column].semilogx(points["size"], points["peak memory, MiB"], "o-", ms=4)
+        axes[1, column].set(xlabel=what, ylim=(0, 1.15 * table["peak memory, MiB"].max()))
         axes[0, column].legend(frameon=False, fontsize=8)
     axes[0, 0].set_ylabel("seconds an epoch")
     axes[1, 0].set_ylabel("peak memory, MiB")
     for ax in axes.flat:
+        ax.xaxis.set_major_formatter("{x:,.0f}")
+        ax.yaxis.set_major_formatter("{x:g}")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_minor_formatter("")
         ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
     plt.close(figure)
