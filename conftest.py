@@ -26,6 +26,7 @@ _OPTIMIZED = (
     f"{_STACK}test_sampling",
     f"{_STACK}test_exact_ends",
     f"{_STACK}test_best_epoch",
+    "tests/test_selection.py::test_parts_change_nothing",
 )
 
 
