@@ -91,3 +91,14 @@ def test_nodes_stand_in_the_given_order() -> None:
 def test_only_numeric_columns_are_clipped() -> None:
     frame = pd.DataFrame({"n": [1.5, 2.5, 4.0], "whole": [1, 2, 3], "two": [0, 1, 0], "t": ["a", "b", "c"]})
     assert [node.clipped for node in encoder_of(frame, clipped=True).nodes] == [True, False, False, False]
+
+
+def test_rows_beyond_the_cells_are_zero_whatever_the_columns() -> None:
+    plain = pd.DataFrame({"a": [1.0, 2.0, 4.0], "b": [5.0, 3.0, 1.0]})
+    mixed = plain.assign(city=["Rome", "Oslo", "Lima"], gap=[1.0, None, 3.0])
+    for frame in (plain, mixed):
+        encoder = encoder_of(frame, tuple(range(frame.shape[1]))[::-1])
+        cells = encoder.cells(read_columns(frame))
+        padded = encoder.centred(cells, room=5)
+        np.testing.assert_array_equal(padded[:3], encoder.centred(cells))
+        np.testing.assert_array_equal(padded[3:], 0)

@@ -137,3 +137,14 @@ def test_sparse_and_ragged_tables_are_refused() -> None:
 def test_repeated_names_are_refused() -> None:
     with pytest.raises(ValueError, match="X has 2 columns named 'a': rename them"):
         read_columns(pd.DataFrame([[1.0, "x", 2.0]], columns=["a", "b", "a"]))
+
+
+def test_columns_know_whether_they_are_complete() -> None:
+    cells = np.array([[1.0, 2.0], [3.0, 4.0]])
+    assert read_columns(cells).complete
+    assert read_columns(pd.DataFrame({"city": ["Rome", "Oslo"]})).complete
+    assert not read_columns(pd.DataFrame({"city": ["Rome", None]})).complete
+    cells[1, 0] = np.nan
+    assert not read_columns(cells).complete
+    with pytest.raises(ValueError, match="contains infinity: inf in row 1 of column 'x0'"):
+        read_columns(np.where(np.isnan(cells), np.inf, cells))

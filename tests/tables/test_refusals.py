@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.tables.refusals import check_range, check_shape, listed, refuse_objects
+from castlereg.tables.refusals import check_range, check_shape, listed, refuse_objects, sum_of_squares
 
 
 def test_check_range_names_row_and_column() -> None:
@@ -29,3 +29,18 @@ def test_long_values_are_cut() -> None:
 def test_many_names_are_counted() -> None:
     assert listed(list("ab")) == "'a', 'b'"
     assert listed(list("abcdefgh"), most=2) == "'a', 'b' and 6 more columns"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_quick_look_sees_every_cell_of_any_layout(dtype: type, rng: np.random.Generator) -> None:
+    wide = rng.normal(size=(9000, 6)).astype(dtype)
+    for cells in (wide, np.asfortranarray(wide), wide[:, 1:4], wide[::2], wide[:, ::-1]):
+        np.testing.assert_allclose(sum_of_squares(cells), (cells.astype(np.float64) ** 2).sum(), rtol=1e-4)
+        for row in (0, 4095, len(cells) - 1):
+            odd = cells[row, 1]
+            cells[row, 1] = np.nan
+            assert np.isnan(sum_of_squares(cells))
+            cells[row, 1] = -1e30
+            assert sum_of_squares(cells) > 1e59  # of float32: infinite
+            cells[row, 1] = odd
+    assert sum_of_squares(np.empty((0, 3))) == 0
