@@ -227,6 +227,8 @@ def test_tables_of_other_separators(tmp_path: Path) -> None:
         (["a", "b", "a"], "classification"),
         ([True, False, True], "classification"),
         ([0.0, 1.0, None], "classification"),
+        ([1, 2, 3, 1, 2, 3], "classification"),
+        ([2, 3, 4, 5, 4, 7, 8, 9, 9, 12], "regression"),  # few rows, not classes
         (list(range(20)), "regression"),
         ([0.5, 1.0, 1.5], "regression"),
     ],

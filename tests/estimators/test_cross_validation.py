@@ -196,6 +196,12 @@ def test_more_folds_than_a_class_has_rows() -> None:
     assert list(chosen.classes_) == [0, 1, 2]
 
 
+def test_more_folds_than_every_class_has_rows_is_refused() -> None:
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    with pytest.raises(ValueError, match="cv=5 folds of classes with at most 4 rows each: lower cv"):
+        CastleClassifierCV((0.01,), cv=5).fit(X, [0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
+
+
 @pytest.mark.parametrize(
     ("model", "message"),
     [

@@ -16,7 +16,7 @@ Task = Literal["regression", "classification"]
 _TEXT_SUFFIXES = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": None}
 _PARQUET_SUFFIXES = (".parquet", ".pq")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
-_MOST_CLASSES = 10  # whole numbers with at most so many values are taken for classes
+_MOST_CLASSES = 10  # whole numbers with at most so many values that come back are taken for classes
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -121,12 +121,15 @@ def inferred_task(target: pd.Series) -> tuple[Task, str]:
     ('regression', 'numbers')
     >>> inferred_task(pd.Series([0, 1, 1, 0]))
     ('classification', '2 classes')
+    >>> inferred_task(pd.Series([3, 8, 4, 9, 4]))
+    ('regression', 'numbers')
     """
     values = target.dropna()
     distinct = values.nunique()
     if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
         return "classification", f"{distinct} classes"
-    if distinct <= _MOST_CLASSES and (values == values.round()).all():
+    few = min(_MOST_CLASSES, max(2, len(values) // 2))  # each comes twice in the mean
+    if distinct <= few and (values == values.round()).all():
         return "classification", f"{distinct} classes"
     return "regression", "numbers"
 

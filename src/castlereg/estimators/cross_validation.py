@@ -198,6 +198,11 @@ class CrossValidation(NetworkEstimator):
             if self.cv > len(kept):
                 raise ValueError(f"cv={self.cv} folds of {len(kept)} rows: lower cv")
             classes = coding.classes_of(rows.take(first))
+            if classes is not None and self.cv > (most := int(np.bincount(classes).max())):
+                raise ValueError(
+                    f"cv={self.cv} folds of classes with at most {most} rows each: lower cv, or use a regressor if the "
+                    "classes are numbers"
+                )
             make = KFold if classes is None else StratifiedKFold
             state = int(_spawn(seed, _FOLD_ROWS).generate_state(1)[0])
             splits = make(int(self.cv), shuffle=True, random_state=state).split(kept, classes)

@@ -38,8 +38,8 @@ from castlereg.training.trained import Log, TrainedStack, history_frame, report_
 _WORK_PER_CALL = 4e9
 _MOST_EPOCHS_PER_CALL = 16
 
-# Up to this width a program that compiles in little more than half of the time trains within some 5 % as fast; at a
-# width of 30 it takes a third longer. Of more rows, training is what takes the time.
+# Up to this width a program that compiles in little more than half of the time takes 6 or 7 % longer to train; at
+# a width of 30 it takes a third longer. Of more rows, training is what takes the time.
 _SMALL_WIDTH = 16
 _SMALL_ROWS = 20_000
 
