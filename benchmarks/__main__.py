@@ -19,6 +19,7 @@ from benchmarks import (
     known_edges,
     known_graphs,
     long_tables,
+    mixed_recovery,
     prediction,
     real_tables,
     regularizers,
@@ -56,6 +57,7 @@ def main(names: list[str]) -> None:
         "known_graphs",
         "known_edges",
         "graph_recovery",
+        "mixed_recovery",
         "regularizers",
         "real_tables",
         "cross_validation",
@@ -78,6 +80,8 @@ def main(names: list[str]) -> None:
         known_edges.main()
     if not names or "graph_recovery" in names:
         graph_recovery.main([])
+    if not names or "mixed_recovery" in names:
+        mixed_recovery.main([])
     if not names or "regularizers" in names:
         regularizers.main([])
     if not names or "real_tables" in names:

@@ -6,9 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import logistic
 
 from castlereg.layout import Layout, Node
-from castlereg.network import forward, initialize, mask_inputs, pack, select, unpack
+from castlereg.network import edge_weights, forward, initialize, mask_inputs, pack, select, unpack
 
 SIZES = [(), (6,), (5, 7), (4, 3, 2)]
 
@@ -105,3 +106,15 @@ def test_unpack_undoes_pack(mixed_layout: Layout, sizes: tuple[int, ...]) -> Non
     parameters = initialize(mixed_layout, sizes, seed=0, input_init="glorot")
     back = unpack(pack(parameters), sizes, mixed_layout.output_width)
     jax.tree.map(np.testing.assert_array_equal, back, parameters)
+
+
+@pytest.mark.parametrize(("linear", "unit"), [(True, logistic.std()), (False, np.sqrt(logistic.std()))])
+def test_edges_into_logits_are_in_units_of_their_noise(
+    mixed_layout: Layout, rng: np.random.Generator, linear: bool, unit: float
+) -> None:
+    weights = rng.normal(size=(mixed_layout.n_channels, 5, 4)).astype(np.float32)
+    found = edge_weights(weights, mixed_layout, linear=linear)
+    for cause in range(5):
+        channels = weights[mixed_layout.channel_nodes == cause].astype(np.float64)
+        norms = np.linalg.norm(channels, axis=(0, 2))
+        np.testing.assert_allclose(found[cause], norms / [1, 1, unit, unit, 1])

@@ -24,6 +24,8 @@ from castlereg.layout import Layout
 InputInit = Literal["small", "glorot"]
 LayerHook = Callable[[int, Array], Array]
 
+_SPREAD_OF_LOGITS = np.pi / np.sqrt(3)  # standard deviation of the logistic distribution
+
 
 def _as_it_is(layer: int, z: Array) -> Array:
     return z
@@ -299,6 +301,38 @@ def squared_adjacency(input_weights: Array, layout: Layout) -> Array:
         return by_channel
     membership = (layout.channel_nodes == np.arange(layout.n_nodes)[:, None]).astype(by_channel.dtype)
     return membership @ by_channel
+
+
+def edge_weights(input_weights: NDArray[Any], layout: Layout, *, linear: bool = False) -> NDArray[np.float64]:
+    """Weight of every edge, the paper's ``M``, in units that effects of all kinds share.
+
+    The sub-network of a binary or categorical node says logits, in which chance has a standard deviation of
+    ``pi / sqrt(3)``; in a standardized column it has at most 1. Weights into such nodes are divided by that, or, where
+    an output layer carries its part of the larger scale, by the root of it. As they are, these nodes would seem to be
+    the effects of nearly whatever they are joined to.
+
+    Parameters
+    ----------
+    input_weights : array of shape (channels, nodes, width)
+    layout : Layout
+    linear : bool
+        Whether there is no other layer.
+
+    Returns
+    -------
+    array of shape (nodes, nodes)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from castlereg.layout import Layout, Node
+    >>> layout = Layout((Node(), Node("binary"), Node(target=True)))
+    >>> edge_weights(np.ones((3, 3, 4)), layout).round(2)[0]
+    array([2.  , 1.49, 2.  ])
+    """
+    squares: Any = squared_adjacency(input_weights.astype(np.float64), layout)  # type: ignore[arg-type]
+    unit = _SPREAD_OF_LOGITS if linear else _SPREAD_OF_LOGITS**0.5
+    return np.asarray(np.sqrt(squares) / np.where(layout.is_kind("numeric"), 1.0, unit))
 
 
 def initialize(

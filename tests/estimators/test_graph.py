@@ -171,3 +171,39 @@ def test_units_change_neither_graph_nor_predictions() -> None:
     np.testing.assert_allclose(other.graph_.learned_array, one.graph_.learned_array, rtol=1e-3, atol=1e-5)
     assert other.graph_.edges()[["cause", "effect"]].equals(one.graph_.edges()[["cause", "effect"]])
     np.testing.assert_allclose(other.predict(scaled), one.predict(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("sizes", "unit"), [((8,), np.sqrt(np.pi / np.sqrt(3))), ((), np.pi / np.sqrt(3))])
+def test_weights_into_classes_are_in_units_of_their_noise(table: Any, sizes: tuple[int, ...], unit: float) -> None:
+    X, y = table
+    kinds = X.assign(b=np.where(X["b"] > 0, "high", "low"))
+    model = CastleRegressor(hidden_layer_sizes=sizes, **QUICK).fit(kinds, y)
+    weights = np.asarray(model.network_.parameters.input_weights[0], np.float64)
+    norms = np.linalg.norm(weights, axis=-1)  # one channel each
+    order = [*model.network_.encoder.order, 4]
+    for cause in range(5):
+        for effect in range(5):
+            expected = norms[cause, effect] / (unit if order[effect] == 1 else 1)
+            assert model.graph_.learned_array[order[cause], order[effect]] == pytest.approx(expected)
+
+
+def test_exact_cut_compares_kinds_in_common_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    flag = rng.integers(0, 2, 400)
+    X = pd.DataFrame({"flag": np.where(flag == 1, "yes", "no"), "noise": rng.normal(size=400)})
+    y = 1.5 * flag + rng.normal(size=400)
+    cut: list[Any] = []
+
+    def watched(weights: Any, required: Any = None) -> Any:
+        cut.append(weights.copy())
+        return acyclic_cut(weights, required)
+
+    monkeypatch.setattr("castlereg.training.stack.acyclic_cut", watched)
+    model = CastleRegressor(0.03, acyclicity_schedule="exact", max_epochs=30, random_state=0).fit(X, y)
+    flag_place, target_place = [*model.network_.encoder.order, 2].index(0), 2
+    (before,) = cut
+    into_target, into_flag = before[flag_place, target_place], before[target_place, flag_place]
+    assert into_flag < into_target < into_flag * np.sqrt(np.pi / np.sqrt(3))  # as they are, the effect seems the cause
+    graph = model.graph_
+    assert graph.parents(graph.target) == ["flag"]
+    assert graph.learned_weights.loc[graph.target, "flag"] == 0

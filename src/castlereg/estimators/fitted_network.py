@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout
-from castlereg.network import Parameters, forward, select, squared_adjacency
+from castlereg.network import Parameters, edge_weights, forward, select
 from castlereg.tables.encoding import Encoder
 from castlereg.training import TrainedStack
 from castlereg.training.standardization import Standardization, smooth_clip
@@ -96,8 +96,9 @@ class FittedNetwork:
         return self._destandardized(outputs)
 
     def edge_weights(self) -> NDArray[np.float64]:
-        """Return the paper's ``M`` of every member, shape (members, nodes, nodes), columns in the user's order."""
-        own = np.stack([np.sqrt(squared_adjacency(w.astype(np.float64), self.layout)) for w in self._input_weights()])
+        """Return the weights of every member's edges, shape (members, nodes, nodes), columns in the user's order."""
+        linear = self.parameters.output_weights is None
+        own = np.stack([edge_weights(weights, self.layout, linear=linear) for weights in self._input_weights()])
         place = np.argsort(self.encoder.node_order(len(self.layout.targets)))
         return own[:, place[:, None], place]
 

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from castlereg.graph.acyclic_cut import acyclic_cut
-from castlereg.network import InputInit, initialize, mask_inputs, pack, squared_adjacency
+from castlereg.network import InputInit, edge_weights, initialize, mask_inputs, pack
 from castlereg.notices import warn_user
 from castlereg.objective import trained_nodes
 from castlereg.regularizers import Regularizer
@@ -267,7 +267,7 @@ class _Stack:
         states = self._states()
         masks = self.fixed["edge_mask"]
         for mask, weights in zip(masks, states.weights.network.input_weights, strict=True):
-            learned = np.sqrt(squared_adjacency(weights.astype(np.float64), layout))
+            learned = edge_weights(weights, layout, linear=not self.hidden_layer_sizes)
             if np.isfinite(learned).all():
                 mask *= (acyclic_cut(learned, None if rules is None else rules.required) > 0)[layout.channel_nodes]
         for part in (states.weights, states.moments.mu, states.moments.nu):
