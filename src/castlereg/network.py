@@ -125,9 +125,26 @@ def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] |
     """
     if nodes is not None:
         parameters = select(parameters, nodes)
+    return after_input_layer(parameters, input_layer(parameters, x))
+
+
+def after_input_layer(parameters: Parameters, z: Array) -> Array:
+    """Run all layers but the first.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    z : array of shape (rows, nodes, width)
+        From :func:`input_layer`.
+
+    Returns
+    -------
+    array of shape (rows, nodes, outputs)
+        As of :func:`forward`.
+    """
     if parameters.output_weights is None:
-        return _input_layer(parameters, x)
-    return output_layer(parameters, hidden_units(parameters, x))
+        return z
+    return output_layer(parameters, _hidden_layers(parameters, z))
 
 
 def hidden_units(
@@ -148,8 +165,13 @@ def hidden_units(
     array of shape (rows, nodes, width)
         Units of the last hidden layer.
     """
-    rows, n_nodes = x.shape[0], parameters.input_weights.shape[1]
-    z = _input_layer(parameters, x)
+    return _hidden_layers(parameters, input_layer(parameters, x), on_dense, on_hidden)
+
+
+def _hidden_layers(
+    parameters: Parameters, z: Array, on_dense: LayerHook = _as_it_is, on_hidden: LayerHook = _as_it_is
+) -> Array:
+    rows, n_nodes = z.shape[:2]
     z = on_hidden(0, _relu(on_dense(0, z)))
     for number, layer in enumerate(parameters.hidden, start=1):
         z = _plus_bias(z.reshape(rows * n_nodes, -1) @ layer.weights, layer.bias).reshape(rows, n_nodes, -1)
@@ -218,7 +240,18 @@ def _backward_bias(bias: Array, cotangent: Array) -> tuple[Array, Array]:
 _traced_plus_bias.defvjp(_forward_bias, _backward_bias)
 
 
-def _input_layer(parameters: Parameters, x: Array) -> Array:
+def input_layer(parameters: Parameters, x: Array) -> Array:
+    """Weigh the channels for every sub-network, the one layer in which they enter.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    x : array of shape (rows, channels)
+
+    Returns
+    -------
+    array of shape (rows, nodes, width)
+    """
     channels, n_nodes, width = parameters.input_weights.shape
     z = (x @ parameters.input_weights.reshape(channels, n_nodes * width)).reshape(x.shape[0], n_nodes, width)
     return _plus_bias(z, parameters.input_bias)

@@ -111,12 +111,34 @@ def log_likelihood_loss(losses: Array, batch: Batch, layout: Layout, node_weight
     -------
     array of shape ()
     """
+    return jnp.sum(node_weight * node_scores(mean_losses(losses, batch), layout, null_loss))
+
+
+def mean_losses(losses: Array, batch: Batch) -> Array:
+    """Mean of every node's losses over the rows in which its cell is known, shape (rows, nodes) to (nodes,)."""
     seen = batch.weight[:, None] * (1.0 if batch.observed is None else batch.observed)
-    mean = jnp.sum(seen * losses, axis=0) / jnp.maximum(jnp.sum(seen, axis=0), 1e-12)
+    return jnp.sum(seen * losses, axis=0) / jnp.maximum(jnp.sum(seen, axis=0), 1e-12)
+
+
+def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
+    """Negative log-likelihood of every node, less what no network can change.
+
+    Parameters
+    ----------
+    mean : array of shape (nodes,)
+        From :func:`mean_losses`.
+    layout : Layout
+    null_loss : array of shape (nodes,)
+        Units of the losses.
+
+    Returns
+    -------
+    array of shape (nodes,)
+        In natural units of information for each row.
+    """
     numeric = layout.is_kind("numeric")
     # A batch may be fitted exactly, or have no cell of a node.
-    score = jnp.where(numeric, 0.5 * jnp.log(jnp.maximum(mean, 1e-6)), mean * null_loss)
-    return jnp.sum(node_weight * score)
+    return jnp.where(numeric, 0.5 * jnp.log(jnp.maximum(mean, 1e-6)), mean * null_loss)
 
 
 def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "expm") -> Array:

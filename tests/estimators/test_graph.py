@@ -36,7 +36,8 @@ def test_constraints_hold_in_every_fitted_graph(table: Any, data: st.DataObject)
     tiers = data.draw(st.none() | st.permutations(NAMES).map(lambda p: [p[:2], p[2:4]]))
     ends = st.lists(st.sampled_from(NAMES[:4]), max_size=1)
     known = EdgeConstraints(data.draw(edges), data.draw(edges), tiers, data.draw(ends), data.draw(ends))
-    model = CastleRegressor(constraints=known, hidden_layer_sizes=(8,), **QUICK)
+    schedule = data.draw(st.sampled_from(["fixed", "exact"]))
+    model = CastleRegressor(constraints=known, hidden_layer_sizes=(8,), acyclicity_schedule=schedule, **QUICK)
     try:
         graph = model.fit(*table).graph_
     except ValueError as error:
@@ -162,12 +163,14 @@ def test_the_threshold_is_the_highest_within_one_standard_error(table: Any) -> N
     assert model.graph_.threshold == pytest.approx(min(highest, standing_out), rel=1e-12)
 
 
-def test_units_change_neither_graph_nor_predictions() -> None:
+@pytest.mark.parametrize("schedule", ["fixed", "exact"])
+def test_units_change_neither_graph_nor_predictions(schedule: str) -> None:
     data = sample(example_dag(), 150, random_state=0)
     X, y = data.drop(columns="Y"), data["Y"]
-    one = CastleRegressor(max_epochs=20, random_state=0).fit(X, y)
+    model = CastleRegressor(max_epochs=20, acyclicity_schedule=schedule, random_state=0)
+    one = clone(model).fit(X, y)
     scaled = X.assign(X2=1000 * X["X2"])
-    other = CastleRegressor(max_epochs=20, random_state=0).fit(scaled, y)
+    other = clone(model).fit(scaled, y)
     np.testing.assert_allclose(other.graph_.learned_array, one.graph_.learned_array, rtol=1e-3, atol=1e-5)
     assert other.graph_.edges()[["cause", "effect"]].equals(one.graph_.edges()[["cause", "effect"]])
     np.testing.assert_allclose(other.predict(scaled), one.predict(X), rtol=1e-4, atol=1e-5)
@@ -207,3 +210,23 @@ def test_exact_cut_compares_kinds_in_common_units(monkeypatch: pytest.MonkeyPatc
     graph = model.graph_
     assert graph.parents(graph.target) == ["flag"]
     assert graph.learned_weights.loc[graph.target, "flag"] == 0
+
+
+def test_exact_weighs_edges_by_what_they_are_worth() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(500, 2)), columns=["cause", "noise"])
+    y = pd.Series(0.8 * X["cause"] + 0.6 * rng.normal(size=500), name="target")
+    model = CastleRegressor(0.01, acyclicity_schedule="exact", max_epochs=60, random_state=0).fit(X, y)
+    weights = model.graph_.learned_weights
+    joined = max(weights.loc["cause", "target"], weights.loc["target", "cause"])
+    assert joined == pytest.approx(np.corrcoef(X["cause"], y)[0, 1], abs=0.05)  # like a correlation, here 0.8
+    assert weights.loc["noise"].max() < 0.2 and model.graph_.parents("noise") == []
+
+
+def test_exact_keeps_a_required_edge_that_tells_nothing(table: Any) -> None:
+    X, y = table
+    X = X.assign(z=np.random.default_rng(5).normal(size=len(X)))
+    known = EdgeConstraints(required=[("z", "a")])
+    model = CastleRegressor(constraints=known, acyclicity_schedule="exact", **QUICK).fit(X, y)
+    assert "z" in model.graph_.parents("a")
+    assert 0 < model.graph_.learned_weights.loc["z", "a"] < 0.3

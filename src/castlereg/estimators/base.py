@@ -14,8 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from castlereg.edge_strength import rows_looked_at
 from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.estimators.held_out_threshold import HeldOut, sparsest_threshold
+from castlereg.estimators.held_out_threshold import HeldOut, evenly, sparsest_threshold
 from castlereg.estimators.holdout import random_split, stratified_split
 from castlereg.graph import CausalGraph
 from castlereg.graph.acyclic_cut import acyclic_cut
@@ -236,6 +237,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             coding,
             names,
             HeldOut.of(coding, parts, [held_out[member] for member in self._trained_members]),
+            parts[0],
             _traits(coding, parts[0]),
             edges,
             replicas,
@@ -246,24 +248,33 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         coding: Coding,
         names: list[str],
         held_out: HeldOut,
+        some: Rows,
         traits: ColumnTraits | None,
         edges: EdgeRules | None,
         replicas: FittedNetwork | None = None,
     ) -> None:
-        weights = self.network_.edge_weights()
+        """Set the graph; some rows tell what edges are worth."""
+        weights = self._edge_weights(self.network_, coding, some)
         required = None if edges is None else edges.required
         self.graph_: CausalGraph = CausalGraph.from_members(
             weights,
             names,
             target=names[coding.layout.n_features :],
             threshold=min(
-                sparsest_threshold(self.network_, coding, held_out),
+                sparsest_threshold(self.network_, weights.mean(axis=0), coding, held_out),
                 weakest_strong_weight(acyclic_cut(weights.mean(axis=0), required)),
             ),
-            replicas=weights if replicas is None else replicas.edge_weights(),
+            replicas=weights if replicas is None else self._edge_weights(replicas, coding, some),
             required=required,
             traits=traits,
         )
+
+    def _edge_weights(self, network: FittedNetwork, coding: Coding, rows: Rows) -> NDArray[np.float64]:
+        """Weigh the edges of every member: the paper's norms, or what they are worth where that is what trains them."""
+        if not any(one.ends_acyclic for one in self._all_regularizers()):
+            return network.edge_weights()
+        most = rows_looked_at(coding.layout, max(self._sizes(coding.layout.n_features), default=1))
+        return network.edge_strengths(coding.table(rows.take(evenly(np.arange(len(rows)), most))))
 
     def _split(
         self, coding: Coding, rows: Rows, rng: np.random.Generator

@@ -286,6 +286,7 @@ class FileFit(NetworkEstimator):
             coding,
             names,
             HeldOut(some.columns.cells, some.targets, spread, by_member),
+            some,
             ColumnTraits.of_blocks(lambda: _as_values(rows, coding), numbers_among(coding)),
             edges,
         )

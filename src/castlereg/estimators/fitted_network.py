@@ -9,11 +9,12 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.edge_strength import edge_strengths
 from castlereg.layout import Layout
 from castlereg.network import Parameters, edge_weights, forward, select
 from castlereg.tables.encoding import Encoder
-from castlereg.training import TrainedStack
-from castlereg.training.standardization import Standardization, smooth_clip
+from castlereg.training import Table, TrainedStack
+from castlereg.training.standardization import Standardization, as_batch, smooth_clip
 
 # Rows are predicted in blocks of these sizes. Filling up to a multiple of 16 keeps a lone row on the
 # same matrix kernel as a full block, so a prediction never depends on how many rows were asked for.
@@ -99,8 +100,33 @@ class FittedNetwork:
         """Return the weights of every member's edges, shape (members, nodes, nodes), columns in the user's order."""
         linear = self.parameters.output_weights is None
         own = np.stack([edge_weights(weights, self.layout, linear=linear) for weights in self._input_weights()])
+        return self._in_users_order(own)
+
+    def edge_strengths(self, table: Table) -> NDArray[np.float64]:
+        """Return what every member's edges are worth on the rows of a table, see :mod:`castlereg.edge_strength`.
+
+        Parameters
+        ----------
+        table : Table
+            Of the network's coding.
+
+        Returns
+        -------
+        array of shape (members, nodes, nodes)
+            Columns in the user's order.
+        """
+        weight = np.ones(len(table.inputs), np.float32) if table.weight is None else table.weight
+        own = np.empty((self.n_members, self.layout.n_nodes, self.layout.n_nodes))
+        for member in range(self.n_members):
+            parameters: Parameters = jax.tree.map(lambda a, member=member: np.asarray(a[member]), self.parameters)
+            by = self.standardization.of_member(member)
+            batch = as_batch(table.inputs, weight / weight.sum(), by, self.layout)
+            own[member] = edge_strengths(parameters, batch, self.layout, by.null_loss)
+        return self._in_users_order(own)
+
+    def _in_users_order(self, by_edge: NDArray[np.float64]) -> NDArray[np.float64]:
         place = np.argsort(self.encoder.node_order(len(self.layout.targets)))
-        return own[:, place[:, None], place]
+        return by_edge[:, place[:, None], place]
 
     def _input_weights(self) -> NDArray[np.float32]:
         return np.asarray(self.parameters.input_weights)

@@ -60,7 +60,9 @@ class HeldOut:
         )
 
 
-def sparsest_threshold(network: FittedNetwork, coding: Coding, held_out: HeldOut) -> float:
+def sparsest_threshold(
+    network: FittedNetwork, weights: NDArray[np.float64], coding: Coding, held_out: HeldOut
+) -> float:
     """Choose the highest threshold at which the targets are still predicted nearly as well as at the best one.
 
     At a threshold, inputs whose mean learned weight into every target is below it are taken out of the targets'
@@ -69,6 +71,8 @@ def sparsest_threshold(network: FittedNetwork, coding: Coding, held_out: HeldOut
     Parameters
     ----------
     network : FittedNetwork
+    weights : array of shape (nodes, nodes)
+        Mean learned weights of the edges.
     coding : Coding
     held_out : HeldOut
 
@@ -76,7 +80,7 @@ def sparsest_threshold(network: FittedNetwork, coding: Coding, held_out: HeldOut
     -------
     float
     """
-    into_targets = network.edge_weights().mean(axis=0)[: len(coding.encoder.order), -len(coding.targets) :].max(axis=1)
+    into_targets = weights[: len(coding.encoder.order), -len(coding.targets) :].max(axis=1)
     thresholds = _candidates(into_targets)
     means, errors = [], []
     for threshold in thresholds:

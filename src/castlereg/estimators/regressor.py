@@ -23,8 +23,9 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         (:mod:`castlereg.acyclicity`). ``"auto"`` is ``"expm"`` up to 200 nodes and the cheaper ``"logdet"`` beyond.
     acyclicity_schedule : {"fixed", "exact"}
         The paper's fixed penalty of cycles; or one that grows, after which cycles are cut and training goes on without
-        them, with the columns scored by their likelihood. Exact is for the graph, see
-        :class:`castlereg.regularizers.Castle`; fixed is for prediction.
+        them, with the columns scored by their likelihood and edges weighed by it
+        (:mod:`castlereg.edge_strength`). Exact is for the graph, see :class:`castlereg.regularizers.Castle`; fixed is
+        for prediction.
     sparsity : {"l1", "group"}
         Norm of the input layers: the paper's l1, or one l2 norm per edge.
     reconstruct : "all" or int

@@ -40,7 +40,8 @@ class CausalGraph:
     targets : tuple of str
         Names of the targets.
     weights : DataFrame
-        ``weights.loc[cause, effect]``, zero where there is no edge.
+        ``weights.loc[cause, effect]``, zero where there is no edge: norms of input weights, or with the exact schedule
+        what the edge is worth, from 0 to 1 (:mod:`castlereg.edge_strength`).
     learned_weights : DataFrame
         The weights before weak edges and those that close a cycle were dropped.
     confidence : DataFrame

@@ -1,0 +1,108 @@
+"""What an edge is worth: how much worse its effect is told when the edge is left out.
+
+The paper's weight of an edge is a norm of input weights (eq. 7), which says little across effects: the layers behind
+may make much of a small weight or little of a large one, and effects differ in their noise and their kind. The strength
+of an edge is in units of likelihood, the same for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.layout import Layout
+from castlereg.network import Parameters, after_input_layer, input_layer
+from castlereg.objective import Batch, cell_losses, mean_losses, node_scores
+
+_MOST_ROWS, _LEAST_ROWS = 2000, 128
+_MOST_OPERATIONS = 4e11  # some seconds
+_MOST_UNITS = 2**25  # of all rows, for memory
+
+
+def edge_strengths(
+    parameters: Parameters, batch: Batch, layout: Layout, null_loss: NDArray[Any] | None = None
+) -> NDArray[np.float64]:
+    """Strength of every edge, from 0 to 1.
+
+    Leaving an edge out, the mean of its cause standing in for every value, costs the effect some log-likelihood a row,
+    ``c``. The strength is ``sqrt(1 - exp(-2 c))``. For a numeric effect that is the root of the share of the squared
+    error without the edge that the edge takes away: like a correlation, 0 for an edge that tells nothing and 1 for one
+    that tells all.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        NumPy arrays, of all sub-networks.
+    batch : Batch
+        NumPy arrays; see :func:`rows_looked_at` for how many rows are enough.
+    layout : Layout
+    null_loss : array of shape (nodes,), optional
+        Units of the losses, see :func:`castlereg.objective.cell_losses`; 1 by default.
+
+    Returns
+    -------
+    array of shape (nodes, nodes)
+        0 where there is no edge, and above 0 wherever there is one.
+
+    Examples
+    --------
+    A target that is twice its only cause but for some noise:
+
+    >>> import numpy as np
+    >>> from castlereg.layout import Layout, Node
+    >>> layout = Layout((Node(), Node(), Node(target=True)))
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(1000, 3))
+    >>> x[:, 2] = (2 * x[:, 0] + rng.normal(size=1000)) / np.sqrt(5)
+    >>> weights = np.zeros((3, 3, 1))
+    >>> weights[0, 2] = 2 / np.sqrt(5)
+    >>> network = Parameters(weights, np.zeros((3, 1)), (), None, None)
+    >>> edge_strengths(network, Batch(x, x[:, :, None], np.full(1000, 1 / 1000)), layout).round(1)
+    array([[0. , 0. , 0.9],
+           [0. , 0. , 0. ],
+           [0. , 0. , 0. ]])
+    """
+    units: Any = np.ones(layout.n_nodes, batch.inputs.dtype) if null_loss is None else null_loss
+    weighed = input_layer(parameters, batch.inputs)
+
+    def scores(weighed: Any) -> NDArray[np.float64]:
+        losses = cell_losses(after_input_layer(parameters, weighed), batch, layout, None, units)
+        return np.asarray(node_scores(mean_losses(losses, batch), layout, units), np.float64)
+
+    with_all = scores(weighed)
+    cost = np.zeros((layout.n_nodes, layout.n_nodes))
+    for cause in range(layout.n_nodes):
+        own = np.flatnonzero(layout.channel_nodes == cause)
+        # Standardized channels have a mean of zero, so this is what the layer says of a cause at its mean.
+        share = np.tensordot(batch.inputs[:, own], parameters.input_weights[own], axes=1)
+        cost[cause] = scores(weighed - share) - with_all
+    is_edge = np.zeros_like(cost, dtype=bool)
+    np.logical_or.at(is_edge, layout.channel_nodes, (np.asarray(parameters.input_weights) != 0).any(axis=-1))
+    strength = np.sqrt(-np.expm1(-2 * np.maximum(cost, 0)))
+    return np.where(is_edge, np.maximum(strength, np.finfo(np.float32).tiny), 0.0)
+
+
+def rows_looked_at(layout: Layout, width: int) -> int:
+    """Return how many rows are enough to know strengths by, fewer where nodes are many.
+
+    Parameters
+    ----------
+    layout : Layout
+    width : int
+        Of the widest layer.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> from castlereg.layout import Layout, Node
+    >>> rows_looked_at(Layout((*[Node()] * 30, Node(target=True))), 31)
+    2000
+    """
+    n = layout.n_nodes
+    enough = min(_MOST_OPERATIONS / (2 * n * n * width * (width + 1)), _MOST_UNITS / (n * width))
+    return int(np.clip(enough, _LEAST_ROWS, _MOST_ROWS))
