@@ -17,8 +17,8 @@ from castlereg.network import Parameters, after_input_layer, input_layer
 from castlereg.objective import Batch, cell_losses, mean_losses, node_scores
 
 _MOST_ROWS, _LEAST_ROWS = 2000, 128
-_MOST_OPERATIONS = 4e11  # some seconds
-_MOST_UNITS = 2**25  # of all rows, for memory
+_MOST_OPERATIONS = 1e11  # a few seconds
+_MOST_UNITS = 2**22  # of all rows: passes over more wait for memory
 
 
 def edge_strengths(

@@ -109,6 +109,17 @@ def test_same_seed_same_model(models: dict[str, CastleRegressor], folder: Path, 
     np.testing.assert_array_equal(again.predict(X), models["flats.parquet"].predict(X))
 
 
+def test_the_exact_schedule_weighs_edges_by_rows_held_out(folder: Path, table: pd.DataFrame) -> None:
+    model = CastleRegressor(0.03, acyclicity_schedule="exact", **OPTIONS)
+    with pytest.warns(UserWarning, match="read as numbers"):
+        graph = model.fit_file(folder / "flats.parquet", "y", chunk_rows=1024).graph_
+    assert graph.is_dag and graph.dropped_weight == 0
+    joined = graph.learned_weights + graph.learned_weights.T
+    assert (joined <= 1).all(axis=None)
+    assert joined["y"].idxmax() == "a"  # which explains two thirds of it
+    assert joined.loc["y", "a"] > 0.7
+
+
 def test_classes_with_weights_a_validation_file_and_several_members(folder: Path, table: pd.DataFrame) -> None:
     rows = table[["a", "b", "c", "y"]].assign(high=np.where(table["y"] > table["y"].quantile(0.8), "yes", "no"))
     rows.to_parquet(folder / "train.parquet")

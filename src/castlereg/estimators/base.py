@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import jax
@@ -33,7 +33,7 @@ from castlereg.tables.reading import Columns, read_columns
 from castlereg.tables.rows import Coding, Rows
 from castlereg.tables.schema import named_columns, schema_frame
 from castlereg.tables.targets import ClassTarget, Target, read_target
-from castlereg.training import Member, Schedule, TrainedStack, train
+from castlereg.training import Member, Schedule, Table, TrainedStack, train
 from castlereg.training.room import release
 from castlereg.training.standardization import as_batch
 
@@ -237,7 +237,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             coding,
             names,
             HeldOut.of(coding, parts, [held_out[member] for member in self._trained_members]),
-            parts[0],
+            lambda most: coding.table(parts[0].take(evenly(np.arange(len(parts[0])), most))),
             _traits(coding, parts[0]),
             edges,
             replicas,
@@ -248,13 +248,13 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         coding: Coding,
         names: list[str],
         held_out: HeldOut,
-        some: Rows,
+        some_rows: Callable[[int], Table],
         traits: ColumnTraits | None,
         edges: EdgeRules | None,
         replicas: FittedNetwork | None = None,
     ) -> None:
-        """Set the graph; some rows tell what edges are worth."""
-        weights = self._edge_weights(self.network_, coding, some)
+        """Set the graph; at most so many rows, if they are asked for, tell what edges are worth."""
+        weights = self._edge_weights(self.network_, some_rows)
         required = None if edges is None else edges.required
         self.graph_: CausalGraph = CausalGraph.from_members(
             weights,
@@ -264,17 +264,17 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
                 sparsest_threshold(self.network_, weights.mean(axis=0), coding, held_out),
                 weakest_strong_weight(acyclic_cut(weights.mean(axis=0), required)),
             ),
-            replicas=weights if replicas is None else self._edge_weights(replicas, coding, some),
+            replicas=weights if replicas is None else self._edge_weights(replicas, some_rows),
             required=required,
             traits=traits,
         )
 
-    def _edge_weights(self, network: FittedNetwork, coding: Coding, rows: Rows) -> NDArray[np.float64]:
+    def _edge_weights(self, network: FittedNetwork, some_rows: Callable[[int], Table]) -> NDArray[np.float64]:
         """Weigh the edges of every member: the paper's norms, or what they are worth where that is what trains them."""
         if not any(one.ends_acyclic for one in self._all_regularizers()):
             return network.edge_weights()
-        most = rows_looked_at(coding.layout, max(self._sizes(coding.layout.n_features), default=1))
-        return network.edge_strengths(coding.table(rows.take(evenly(np.arange(len(rows)), most))))
+        widest = max(self._sizes(network.layout.n_features), default=1)
+        return network.edge_strengths(some_rows(rows_looked_at(network.layout, widest)))
 
     def _split(
         self, coding: Coding, rows: Rows, rng: np.random.Generator

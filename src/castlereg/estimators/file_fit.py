@@ -286,7 +286,7 @@ class FileFit(NetworkEstimator):
             coding,
             names,
             HeldOut(some.columns.cells, some.targets, spread, by_member),
-            some,
+            lambda most: _as_table(coding, held_out.take(evenly(np.arange(len(held_out)), most)), None),
             ColumnTraits.of_blocks(lambda: _as_values(rows, coding), numbers_among(coding)),
             edges,
         )
