@@ -1,8 +1,11 @@
-"""How well graphs are recovered: CASTLE as in the paper, exact, the correlation, and peers whose results are given.
+"""How well graphs are recovered: CASTLE as in the paper, exact, the correlation, and peers, whose scores are stored.
 
-``python -m benchmarks.graph_recovery [n_nodes n_rows n_graphs [FOLDER]]`` prints a table; ``... export FOLDER`` writes
-the problems for ``benchmarks/peers/recover.py``, and FOLDER is where that leaves its results.
-``python -m benchmarks.graph_recovery sachs`` takes the table of the folder in ``CASTLEREG_DATA``.
+``python -m benchmarks.graph_recovery [n_nodes n_rows n_graphs]`` prints a table, ``... sachs`` that of the table in the
+folder ``CASTLEREG_DATA``, ``... plot FILE`` draws both sizes with ten graphs each.
+
+Peers take hours and an environment of their own. ``... export FOLDER`` writes the problems for
+``benchmarks/peers/recover.py``, which leaves its results in FOLDER; ``... collect FOLDER`` scores them and stores the
+scores in ``benchmarks/peers/recovery_scores.csv``, from where the other commands take them.
 """
 
 from __future__ import annotations
@@ -27,6 +30,19 @@ SIZES = ((12, 1000), (30, 3000))
 PEERS = ("dagma", "dagma_short", "notears")
 LARGEST_FOR_ENSEMBLES = 20  # nodes; beyond, five networks take minutes a graph
 PEERS_OWN_THRESHOLD = 0.3  # the default of both
+STORED = Path(__file__).parent / "peers" / "recovery_scores.csv"
+FAMILY_NAMES = {
+    "sigmoid": "sums of sigmoids",
+    "sine": "sums of sines",
+    "smooth": "sums of smooth functions",
+    "linear": "linear, Laplace noise",
+}
+DRAWN = {  # label, colour and marker
+    "exact": ("CASTLE, exact", "#c2410c", "o"),
+    "paper": ("CASTLE, paper", "#eab308", "o"),
+    "notears": ("NOTEARS-MLP", "#1d4ed8", "s"),
+    "dagma": ("DAGMA-MLP", "#0f766e", "D"),
+}
 
 Graph = tuple[NDArray[np.float64], NDArray[np.bool_], float]  # weights, edges, seconds
 
@@ -86,30 +102,67 @@ def _peer(file: Path, problem: Recovery) -> dict[str, float]:
     return max(scores, key=lambda one: one["F1"])
 
 
-def compared(problem: Recovery, name: str, folder: Path | None) -> dict[str, dict[str, float]]:
-    """Score all methods on a problem, peers where their results lie in the folder."""
+def collect(folder: Path) -> pd.DataFrame:
+    """Score the peers' results in the folder and store the scores beside those of other problems."""
+    found = []
+    for file in sorted(folder.glob("*.npz")):
+        peer, _, name = file.stem.partition("-")
+        if peer in PEERS:
+            problem = Recovery(**np.load(folder / f"{name}.npz"))
+            found.append({"problem": name, "method": peer, **_peer(file, problem)})
+    scores = pd.concat([pd.DataFrame(found), pd.read_csv(STORED)] if STORED.exists() else [pd.DataFrame(found)])
+    scores = scores.drop_duplicates(["problem", "method"]).sort_values(["problem", "method"])
+    scores.round(4).to_csv(STORED, index=False)
+    return scores
+
+
+def compared(problem: Recovery, name: str) -> pd.DataFrame:
+    """Score all methods on a problem, peers where their scores are stored."""
     small = len(problem.truth) <= LARGEST_FOR_ENSEMBLES
     ours = {method: recover for method, recover in OURS.items() if small or "mean of" not in method}
-    found = {method: _scores(recover(problem), problem) for method, recover in ours.items()}
-    for peer in PEERS:
-        file = None if folder is None else folder / f"{peer}_{name}.npz"
-        if file is not None and file.exists():
-            found[peer] = _peer(file, problem)
-    return found
+    found = [
+        {"problem": name, "method": method, **_scores(recover(problem), problem)} for method, recover in ours.items()
+    ]
+    return pd.concat([pd.DataFrame(found), pd.read_csv(STORED).query("problem == @name")])
 
 
-def run(n_nodes: int = 12, n_rows: int = 1000, n_graphs: int = 10, folder: Path | None = None) -> pd.DataFrame:
-    """Return mean scores by family and method."""
-    table: list[dict[str, Any]] = []
+def run(n_nodes: int = 12, n_rows: int = 1000, n_graphs: int = 10) -> pd.DataFrame:
+    """Print mean scores by family and method; return the scores of every graph."""
+    tables = []
     for family in FAMILIES:
         for seed in range(n_graphs):
-            problem = recovery_problem(family, n_nodes, n_rows, seed)
-            found = compared(problem, f"{family}_{n_nodes}_{seed}", folder)
-            table += [{"family": family, "method": name, **scores} for name, scores in found.items()]
-        means = pd.DataFrame(table).query("family == @family").groupby("method", sort=False)
-        print(means.mean(numeric_only=True).assign(graphs=means.size()).round(3).to_string(), flush=True)
-    frame = pd.DataFrame(table).groupby(["family", "method"], sort=False)
-    return frame.mean(numeric_only=True).assign(graphs=frame.size()).reset_index()
+            scores = compared(recovery_problem(family, n_nodes, n_rows, seed), f"{family}_{n_nodes}_{seed}")
+            tables.append(scores.assign(family=family, nodes=n_nodes))
+        by_method = pd.concat(tables[-n_graphs:]).groupby("method", sort=False)
+        means = by_method.mean(numeric_only=True).drop(columns="nodes")
+        print(f"{family}, {n_nodes} nodes\n{means.assign(graphs=by_method.size()).round(3).to_string()}", flush=True)
+    return pd.concat(tables, ignore_index=True)
+
+
+def plot(scores: pd.DataFrame, path: Path) -> None:
+    """Draw F1 against seconds, a panel for every family and size: small points are graphs, large ones means."""
+    import matplotlib.pyplot as plt
+
+    sizes = list(scores["nodes"].unique())
+    shape = (len(sizes), len(FAMILIES))
+    figure, axes = plt.subplots(
+        *shape, figsize=(11, 5.6), layout="constrained", sharex=True, sharey=True, squeeze=False
+    )
+    for (nodes, family), part in scores.groupby(["nodes", "family"]):
+        ax = axes[sizes.index(nodes), list(FAMILIES).index(str(family))]
+        for method, (label, color, marker) in DRAWN.items():
+            points = part[part["method"] == method]
+            ax.scatter(points["seconds"], points["F1"], s=10, color=color, alpha=0.35, marker=marker, linewidths=0)
+            ax.scatter(points["seconds"].mean(), points["F1"].mean(), s=70, color=color, marker=marker, label=label)
+        ax.set_title(f"{FAMILY_NAMES[str(family)]}, {nodes} nodes", fontsize=9)
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", alpha=0.3)
+    axes[0, 0].set(xscale="log", ylim=(0, 1))
+    axes[0, 0].legend(frameon=False, fontsize=8)
+    figure.supxlabel("processor seconds a graph", fontsize=10)
+    figure.supylabel("F1 of the directed edges", fontsize=10)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 def export(folder: Path) -> None:
@@ -129,12 +182,15 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["export", folder]:
             export(Path(folder))
-        case ["sachs", *rest]:
-            problem = sachs(Path(os.environ["CASTLEREG_DATA"]))
-            found = compared(problem, "sachs", Path(rest[0]) if rest else None)
-            print(pd.DataFrame(found).T.round(3).to_string())
-        case [n_nodes, n_rows, n_graphs, *rest]:
-            run(int(n_nodes), int(n_rows), int(n_graphs), Path(rest[0]) if rest else None)
+        case ["collect", folder]:
+            print(collect(Path(folder)).groupby("method").size().to_string())
+        case ["plot", file]:
+            plot(pd.concat([run(*size) for size in SIZES]), Path(file))
+        case ["sachs"]:
+            found = compared(sachs(Path(os.environ["CASTLEREG_DATA"])), "sachs")
+            print(found.drop(columns="problem").round(3).to_string(index=False))
+        case [n_nodes, n_rows, n_graphs]:
+            run(int(n_nodes), int(n_rows), int(n_graphs))
         case _:
             run()
 
