@@ -9,11 +9,21 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 
-from castlereg import CastleClassifier, CastleRegressor, CastleRegressorCV, CausalGraph, EdgeConstraints
+from castlereg import (
+    CastleClassifier,
+    CastleRegressor,
+    CastleRegressorCV,
+    CausalGraph,
+    EdgeConstraints,
+    NetworkRegressor,
+)
 from castlereg.graph.acyclic_cut import acyclic_cut
 from castlereg.graph.strong_edges import weakest_strong_weight
+from castlereg.network import forward
 from castlereg.synthetic import example_dag, sample
 
 NAMES = ["a", "b", "c", "d", "y"]
@@ -230,3 +240,34 @@ def test_exact_keeps_a_required_edge_that_tells_nothing(table: Any) -> None:
     model = CastleRegressor(constraints=known, acyclicity_schedule="exact", **QUICK).fit(X, y)
     assert "z" in model.graph_.parents("a")
     assert 0 < model.graph_.learned_weights.loc["z", "a"] < 0.3
+
+
+def test_log_likelihood_is_that_of_each_columns_own_gaussian_noise(table: Any) -> None:
+    X, y = table
+    X = X.assign(constant=1.0)
+    with pytest.warns(UserWarning, match="constant"):
+        model = CastleRegressor(n_members=2, hidden_layer_sizes=(), **QUICK).fit(X, y)
+    expected = []
+    for member in range(2):
+        parameters, batch = model.standardized(X, y, member)
+        errors = np.asarray(forward(parameters, batch.inputs) - batch.truth)[:, :, 0]
+        errors = errors[:, errors.any(axis=0)]  # not of the constant column
+        noise = norm.logpdf(errors, scale=np.sqrt((errors**2).mean(axis=0)))
+        expected.append(noise.mean(axis=0).sum() + 5 * 0.5 * np.log(2 * np.pi * np.e))
+    assert model.log_likelihood(X, y) == pytest.approx(np.mean(expected), abs=5e-6)  # losses are float32
+
+
+def test_log_likelihood_of_classes_is_their_log_loss(table: Any) -> None:
+    X, y = table
+    only = pd.DataFrame({"flag": np.where(X["a"] > 0, "yes", "no")})
+    model = CastleClassifier(hidden_layer_sizes=(8,), **QUICK).fit(only, y > 0)
+    parameters, batch = model.standardized(only, y > 0)
+    logits = np.asarray(forward(parameters, batch.inputs))[:, :, 0]
+    truth = np.asarray(batch.truth)[:, :, 0]
+    losses = [log_loss(truth[:, k], 1 / (1 + np.exp(-logits[:, k]))) for k in range(2)]
+    assert model.log_likelihood(only, y > 0) == pytest.approx(-sum(losses), rel=1e-5)
+
+
+def test_log_likelihood_needs_all_columns(table: Any) -> None:
+    with pytest.raises(ValueError, match="NetworkRegressor has learned to tell the target alone"):
+        NetworkRegressor(**QUICK).fit(*table).log_likelihood(*table)
