@@ -168,7 +168,7 @@ def plot(scores: pd.DataFrame, path: Path) -> None:
     sizes = list(scores["nodes"].unique())
     shape = (len(sizes), len(FAMILIES))
     figure, axes = plt.subplots(
-        *shape, figsize=(11, 5.6), layout="constrained", sharex=True, sharey=True, squeeze=False
+        *shape, figsize=(11, 5.8), layout="constrained", sharex=True, sharey=True, squeeze=False
     )
     for (nodes, family), part in scores.groupby(["nodes", "family"]):
         ax = axes[sizes.index(nodes), list(FAMILIES).index(str(family))]
@@ -180,7 +180,9 @@ def plot(scores: pd.DataFrame, path: Path) -> None:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", alpha=0.3)
     axes[0, 0].set(xscale="log", ylim=(0, 1))
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    axes[0, 0].xaxis.set_major_formatter("{x:g}")
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=8)
     figure.supxlabel("processor seconds a graph", fontsize=10)
     figure.supylabel("F1 of the directed edges", fontsize=10)
     figure.savefig(path, dpi=110)

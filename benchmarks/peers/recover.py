@@ -1,9 +1,8 @@
 """Run a peer on exported recovery problems; needs an environment of its own with the peer installed.
 
-``python benchmarks/peers/recover.py dagma|dagma_single|dagma_short|notears FOLDER NAME ...``, after
+``python benchmarks/peers/recover.py dagma|dagma_short|notears FOLDER NAME ...``, after
 ``python -m benchmarks.graph_recovery export FOLDER``. Weights and processor seconds are written beside the problems;
-what is there already is left alone. ``dagma_single`` computes in single precision, ``dagma_short`` has a tenth of
-DAGMA's iterations.
+what is there already is left alone. ``dagma_short`` has a tenth of DAGMA's iterations.
 
 Their layers are computed by ``quick_equations.py``, the same to rounding: seconds here are the peers' at their best.
 """
@@ -26,7 +25,7 @@ from quick_equations import equations, keep_freed_memory, replace_forward
 ADAM = torch.optim.Adam
 
 
-def dagma(values: Any, precision: Any = torch.double, **iterations: int) -> Any:
+def dagma(values: Any, **iterations: int) -> Any:
     """Run DAGMA with an MLP as in its documentation."""
     from dagma.nonlinear import DagmaMLP, DagmaNonlinear
 
@@ -36,18 +35,12 @@ def dagma(values: Any, precision: Any = torch.double, **iterations: int) -> Any:
         return equations(inputs, model.fc1.weight, model.fc1.bias, model.fc2[0])
 
     sizes = [values.shape[1], 10, 1]
-    torch.set_default_dtype(precision)
-    example = DagmaMLP(dims=sizes, bias=True, dtype=precision)
+    example = DagmaMLP(dims=sizes, bias=True)
     torch.nn.init.normal_(example.fc1.weight)
-    replace_forward(DagmaMLP, quick, example, torch.from_numpy(values).type(precision))
+    replace_forward(DagmaMLP, quick, example, torch.from_numpy(values))
     torch.manual_seed(0)
-    model = DagmaNonlinear(DagmaMLP(dims=sizes, bias=True, dtype=precision), dtype=precision)
+    model = DagmaNonlinear(DagmaMLP(dims=sizes, bias=True))
     return model.fit(values, lambda1=0.02, lambda2=0.005, w_threshold=0.0, **iterations)
-
-
-def dagma_single(values: Any) -> Any:
-    """Run DAGMA in single precision."""
-    return dagma(values, torch.float)
 
 
 def dagma_short(values: Any) -> Any:
@@ -71,7 +64,7 @@ def notears(values: Any) -> Any:
     return model.weight_causal_matrix
 
 
-PEERS = {"dagma": dagma, "dagma_single": dagma_single, "dagma_short": dagma_short, "notears": notears}
+PEERS = {"dagma": dagma, "dagma_short": dagma_short, "notears": notears}
 
 
 def main(peer: str, folder: Path, names: list[str]) -> None:
