@@ -24,8 +24,8 @@ from castlereg.graph.column_traits import ColumnTraits
 from castlereg.graph.strong_edges import weakest_strong_weight
 from castlereg.layout import EdgeRules
 from castlereg.moments import MOST_AT_ONCE, blocks
-from castlereg.network import Parameters, forward
-from castlereg.objective import Batch, cell_losses, mean_losses, node_scores
+from castlereg.network import Parameters
+from castlereg.objective import Batch
 from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
@@ -418,16 +418,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         if not self.network_.has_all_nodes:
             raise ValueError(f"{type(self).__name__} has learned to tell the target alone, not the other columns")
-        layout, constant = self.network_.layout, list(self._coding.encoder.constant)
-        scores = []
-        for member in range(self.network_.n_members):
-            parameters, batch = self.standardized(X, y, member)
-            units: Any = self.network_.standardization.of_member(member).null_loss
-            units = np.ones(layout.n_nodes) if units is None else units
-            losses = cell_losses(forward(parameters, batch.inputs), batch, layout, None, units)
-            of_nodes = np.asarray(node_scores(mean_losses(losses, batch), layout, units), np.float64)
-            scores.append(-np.delete(of_nodes, constant).sum())
-        return float(np.mean(scores))
+        rows = self._read_held_out(X, y, self.n_outputs_)
+        return float(self.network_.log_likelihoods(self._coding.table(rows)).mean())
 
     def _cells(self, X: ArrayLike) -> NDArray[np.float64]:
         """Read rows to predict."""

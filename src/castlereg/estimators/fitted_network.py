@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from castlereg.edge_strength import edge_strengths
 from castlereg.layout import Layout
 from castlereg.network import Parameters, edge_weights, forward, select
+from castlereg.objective import Batch, cell_losses, mean_losses, node_scores
 from castlereg.tables.encoding import Encoder
 from castlereg.training import Table, TrainedStack
 from castlereg.training.standardization import Standardization, as_batch, smooth_clip
@@ -115,14 +118,36 @@ class FittedNetwork:
         array of shape (members, nodes, nodes)
             Columns in the user's order.
         """
+        return self._in_users_order(np.stack([edge_strengths(*seen) for seen in self._members_with(table)]))
+
+    def log_likelihoods(self, table: Table) -> NDArray[np.float64]:
+        """Return how well every member tells the rows of a table, all columns but constant ones added up.
+
+        Parameters
+        ----------
+        table : Table
+            Of the network's coding.
+
+        Returns
+        -------
+        array of shape (members,)
+            Mean over rows.
+        """
+        found = []
+        for parameters, batch, layout, units in self._members_with(table):
+            losses = cell_losses(forward(parameters, batch.inputs), batch, layout, None, units)
+            scores = np.asarray(node_scores(mean_losses(losses, batch), layout, units), np.float64)
+            found.append(-np.delete(scores, list(table.constant)).sum())
+        return np.array(found)
+
+    def _members_with(self, table: Table) -> Iterator[tuple[Parameters, Batch, Layout, Any]]:
+        """Go through the members: what each has learned, the rows as it sees them, the layout, units of the losses."""
         weight = np.ones(len(table.inputs), np.float32) if table.weight is None else table.weight
-        own = np.empty((self.n_members, self.layout.n_nodes, self.layout.n_nodes))
         for member in range(self.n_members):
             parameters: Parameters = jax.tree.map(lambda a, member=member: np.asarray(a[member]), self.parameters)
             by = self.standardization.of_member(member)
-            batch = as_batch(table.inputs, weight / weight.sum(), by, self.layout)
-            own[member] = edge_strengths(parameters, batch, self.layout, by.null_loss)
-        return self._in_users_order(own)
+            units = np.ones(self.layout.n_nodes, np.float32) if by.null_loss is None else by.null_loss
+            yield parameters, as_batch(table.inputs, weight / weight.sum(), by, self.layout), self.layout, units
 
     def _in_users_order(self, by_edge: NDArray[np.float64]) -> NDArray[np.float64]:
         place = np.argsort(self.encoder.node_order(len(self.layout.targets)))
