@@ -60,7 +60,7 @@ def _castle(problem: Recovery, **options: Any) -> Graph:
 
 
 def _chosen_form(problem: Recovery) -> Graph:
-    """Take the linear form or two hidden layers, by the likelihood of a tenth of the rows, held out of both."""
+    """Take the linear form or two hidden layers, by the likelihood of the rows that both are stopped by, a tenth."""
     names = [f"x{k}" for k in range(problem.values.shape[1])]
     data = pd.DataFrame(problem.values, columns=names)
     held_out = len(data) // 10
