@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 
+from castlereg.data.encoding import Scaling
+from castlereg.data.reading import read_columns
+from castlereg.data.rows import Coding, Rows
+from castlereg.data.targets import NumericTarget
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.selection import train_folds
 from castlereg.synthetic import example_dag, random_dag, sample
-from castlereg.tables.encoding import Scaling
-from castlereg.tables.reading import read_columns
-from castlereg.tables.rows import Coding, Rows
-from castlereg.tables.targets import NumericTarget
 
 BETAS = (0.001, 0.01, 0.1, 1.0)
 

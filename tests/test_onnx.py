@@ -19,7 +19,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from castlereg import CastleRegressor, onnx_inputs, to_onnx
-from castlereg.tables.schema import OTHER
+from castlereg.data.schema import OTHER
 from tests.fitted_models import NAMES, fitted, table
 
 pytestmark = [

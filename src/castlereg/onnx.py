@@ -1,6 +1,6 @@
 """Export of a fitted predictor to ONNX: encoding, networks and what is made of their outputs, all in float64.
 
-The graph repeats, operation by operation, what :class:`castlereg.tables.encoding.Encoder` and
+The graph repeats, operation by operation, what :class:`castlereg.data.encoding.Encoder` and
 :class:`castlereg.estimators.fitted_network.FittedNetwork` do to a row.
 """
 
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from castlereg.data.reading import ColumnType
+from castlereg.data.schema import OTHER, ColumnSchema, cells_by_schema, values_of_levels
+from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.layout import Node
 from castlereg.network import Parameters
-from castlereg.tables.reading import ColumnType
-from castlereg.tables.schema import OTHER, ColumnSchema, cells_by_schema, values_of_levels
-from castlereg.tables.targets import ClassTarget, NumericTarget, Target
 from castlereg.training.standardization import CLIP
 from castlereg.whole_file import whole_file
 

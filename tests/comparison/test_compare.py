@@ -16,8 +16,8 @@ from castlereg import Comparison, NetworkRegressor, compare
 from castlereg.comparison import run
 from castlereg.comparison.methods import PAPER_METHODS, checked_methods
 from castlereg.comparison.significance import significance
+from castlereg.data import rows
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
-from castlereg.tables import rows
 
 mpl.use("agg")
 QUICK: dict[str, Any] = {"cv": 3, "max_epochs": 8, "random_state": 0}

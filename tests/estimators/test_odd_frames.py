@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castlereg import CastleRegressor, NetworkRegressor
+from castlereg.data.reading import read_columns
 from castlereg.network import initialize
-from castlereg.tables.reading import read_columns
 from castlereg.training import TrainedStack
 from castlereg.training.standardization import measure
 

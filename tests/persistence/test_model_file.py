@@ -23,10 +23,10 @@ from sklearn.linear_model import Ridge
 
 import castlereg
 from castlereg import CastleRegressor, NetworkRegressor, estimators, generalization_bound
+from castlereg.data.encoding import Encoder
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.persistence import model_file
 from castlereg.persistence.model_state import ESTIMATORS
-from castlereg.tables.encoding import Encoder
 from tests.fitted_models import NAMES, fitted
 
 pytestmark = [

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from castlereg import CausalGraph
+from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.report import ReportContent
 from castlereg.report.content import Evaluation
 from castlereg.report.graph_view import graph_content
@@ -15,7 +16,6 @@ from castlereg.report.scores import score_target
 from castlereg.report.settings import Setting
 from castlereg.report.table_columns import Column
 from castlereg.report.training_curves import training_content
-from castlereg.tables.targets import ClassTarget, NumericTarget
 
 HOSTILE = (
     "<script>document.title = 'broken'</script>",

@@ -12,11 +12,11 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 
 from castlereg import CastleClassifierCV, CastleMultiOutput, CastleRegressor, NetworkRegressor
+from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.regularizers import L2, Dropout
 from castlereg.report import ReportContent, report_content
 from castlereg.report.cross_fitting import fold_numbers, out_of_fold, plain, single
 from castlereg.report.graph_view import GraphContent
-from castlereg.tables.targets import ClassTarget, NumericTarget
 
 from .conftest import DATE, Fitted
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.report.scores import Interval, number, reliability, score_target, told
-from castlereg.tables.targets import ClassTarget, NumericTarget
 
 
 def test_the_interval_of_an_accuracy_is_about_the_binomial_one() -> None:

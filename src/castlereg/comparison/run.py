@@ -20,6 +20,7 @@ from tqdm.auto import tqdm
 
 from castlereg.comparison.methods import Candidates, checked_methods
 from castlereg.comparison.result import Comparison
+from castlereg.data.rows import Coding
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.classifier import NetworkClassifier
 from castlereg.estimators.fitted_network import FittedNetwork
@@ -28,7 +29,6 @@ from castlereg.options import check_choice, check_fraction, check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.selection import Fold, FoldGrid, train_folds
-from castlereg.tables.rows import Coding
 from castlereg.training import Table
 
 Task = Literal["auto", "regression", "classification"]

@@ -14,6 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from castlereg.data.reading import Columns, read_columns
+from castlereg.data.rows import Coding, Rows
+from castlereg.data.schema import named_columns, schema_frame
+from castlereg.data.targets import ClassTarget, Target, read_target
 from castlereg.edge_strength import rows_looked_at
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.estimators.held_out_threshold import HeldOut, evenly, sparsest_threshold
@@ -29,10 +33,6 @@ from castlereg.objective import Batch
 from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.tables.reading import Columns, read_columns
-from castlereg.tables.rows import Coding, Rows
-from castlereg.tables.schema import named_columns, schema_frame
-from castlereg.tables.targets import ClassTarget, Target, read_target
 from castlereg.training import Member, Schedule, Table, TrainedStack, train
 from castlereg.training.room import release
 from castlereg.training.standardization import as_batch

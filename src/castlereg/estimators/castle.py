@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from castlereg.acyclicity import ACYCLICITY_CHOICES, resolve_acyclicity
+from castlereg.data.rows import Coding
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.graph import CausalGraph
 from castlereg.graph.constraints import EdgeConstraints, rules_of_graph
@@ -18,7 +19,6 @@ from castlereg.options import check_choice
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.regularizers.released_castle import ReleasedCastle
-from castlereg.tables.rows import Coding
 from castlereg.training import Schedule, TrainedStack
 
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
+from castlereg.data.rows import Coding, Rows
+from castlereg.data.targets import ClassTarget, as_classes
 from castlereg.estimators.base import NetworkEstimator
-from castlereg.tables.rows import Coding, Rows
-from castlereg.tables.targets import ClassTarget, as_classes
 from castlereg.training import TrainedStack
 
 ClassWeight = Mapping[Any, float] | str | Sequence[Any] | None

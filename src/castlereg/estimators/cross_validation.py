@@ -19,14 +19,14 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from castlereg.data.rows import Coding, Rows
+from castlereg.data.targets import ClassTarget
 from castlereg.estimators.base import NetworkEstimator, _check_enough, _check_required, _checked_weight, _spawn
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.graph import CausalGraph
 from castlereg.options import check_flag, check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.selection import Fold, FoldGrid, choose, strengths_of, train_folds
-from castlereg.tables.rows import Coding, Rows
-from castlereg.tables.targets import ClassTarget
 
 _FOLD_ROWS, _FOLD_SEEDS, _REFIT = 2, 3, 4  # purposes of random streams; 0 and 1 are the plain estimators'
 

@@ -14,6 +14,14 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import validate_data
 from tqdm.auto import tqdm
 
+from castlereg.data.encoding import Encoder, Scaling
+from castlereg.data.files import TableFile, check_columns
+from castlereg.data.reading import MISSING_MARKS, Columns, as_numbers, read_columns
+from castlereg.data.rows import Coding, Rows
+from castlereg.data.schema import named_columns
+from castlereg.data.survey import KindChanged, TableSurvey
+from castlereg.data.target_survey import TargetSurvey
+from castlereg.data.targets import ClassTarget, read_target
 from castlereg.estimators.base import NetworkEstimator, _check_required, _spawn, numbers_among
 from castlereg.estimators.held_out_threshold import HeldOut, evenly
 from castlereg.estimators.holdout import n_held_out
@@ -21,14 +29,6 @@ from castlereg.graph.column_traits import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.options import check_integer
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.tables.encoding import Encoder, Scaling
-from castlereg.tables.files import TableFile, check_columns
-from castlereg.tables.reading import MISSING_MARKS, Columns, as_numbers, read_columns
-from castlereg.tables.rows import Coding, Rows
-from castlereg.tables.schema import named_columns
-from castlereg.tables.survey import KindChanged, TableSurvey
-from castlereg.tables.target_survey import TargetSurvey
-from castlereg.tables.targets import ClassTarget, read_target
 from castlereg.training import Table
 from castlereg.training.room import release
 from castlereg.training.row_file import PIECE, RowFile

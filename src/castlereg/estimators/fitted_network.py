@@ -11,11 +11,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.encoding import Encoder
 from castlereg.edge_strength import edge_strengths
 from castlereg.layout import Layout
 from castlereg.network import Parameters, edge_weights, forward, select
 from castlereg.objective import Batch, cell_losses, mean_losses, node_scores
-from castlereg.tables.encoding import Encoder
 from castlereg.training import Table, TrainedStack
 from castlereg.training.standardization import Standardization, as_batch, smooth_clip
 

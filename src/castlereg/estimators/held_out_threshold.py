@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.rows import Coding, Rows
+from castlereg.data.targets import ClassTarget
 from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.tables.rows import Coding, Rows
-from castlereg.tables.targets import ClassTarget
 
 _MOST_THRESHOLDS = 32
 _MOST_ROWS = 20_000  # of which a mean loss is known well enough; more are looked at in part, evenly

@@ -10,10 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 
-from castlereg.estimators.base import NetworkEstimator
-from castlereg.estimators.castle import CastleEstimator
-from castlereg.tables.rows import Coding
-from castlereg.tables.targets import (
+from castlereg.data.rows import Coding
+from castlereg.data.targets import (
     ClassTarget,
     NumericTarget,
     Target,
@@ -22,6 +20,8 @@ from castlereg.tables.targets import (
     is_numeric_target,
     read_target,
 )
+from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.castle import CastleEstimator
 
 
 def _has_classes(model: MultiOutput) -> bool:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
+from castlereg.data.targets import NumericTarget, as_numbers
 from castlereg.estimators.base import NetworkEstimator
-from castlereg.tables.targets import NumericTarget, as_numbers
 
 
 class Regression(RegressorMixin, NetworkEstimator):

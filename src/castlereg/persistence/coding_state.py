@@ -7,15 +7,15 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.encoding import Encoder, Scaling
+from castlereg.data.reading import Holds
+from castlereg.data.rows import Coding
+from castlereg.data.schema import ColumnKind, ColumnSchema
+from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.persistence.arrays import ArrayReader, ArrayWriter
 from castlereg.persistence.json_content import Content
 from castlereg.persistence.refusal import Unreadable
 from castlereg.persistence.values import read_value, write_value
-from castlereg.tables.encoding import Encoder, Scaling
-from castlereg.tables.reading import Holds
-from castlereg.tables.rows import Coding
-from castlereg.tables.schema import ColumnKind, ColumnSchema
-from castlereg.tables.targets import ClassTarget, NumericTarget, Target
 
 
 def write_coding(coding: Coding, arrays: ArrayWriter) -> dict[str, Any]:

@@ -11,6 +11,8 @@ import jax
 import numpy as np
 import pandas as pd
 
+from castlereg.data.schema import schema_frame
+from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.estimators import (
     CastleClassifier,
     CastleClassifierCV,
@@ -37,8 +39,6 @@ from castlereg.persistence.json_content import Content
 from castlereg.persistence.network_state import read_networks, write_networks
 from castlereg.persistence.refusal import Unreadable
 from castlereg.persistence.values import NoWrittenForm, read_value, write_value
-from castlereg.tables.schema import schema_frame
-from castlereg.tables.targets import ClassTarget, NumericTarget
 
 ESTIMATORS: dict[str, type[NetworkEstimator]] = {
     cls.__name__: cls

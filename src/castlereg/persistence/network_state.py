@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from castlereg.data.rows import Coding
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.network import Dense, Parameters
 from castlereg.persistence.arrays import ArrayReader, ArrayWriter
 from castlereg.persistence.json_content import Content
 from castlereg.persistence.refusal import Unreadable
-from castlereg.tables.rows import Coding
 from castlereg.training.standardization import Standardization
 
 

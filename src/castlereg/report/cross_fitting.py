@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from tqdm.auto import tqdm
 
+from castlereg.data.targets import NumericTarget, Target
 from castlereg.estimators import (
     CastleClassifier,
     CastleMultiOutput,
@@ -25,7 +26,6 @@ from castlereg.estimators.castle_cv import CastleCV
 from castlereg.estimators.classification import Classification
 from castlereg.estimators.cross_validation import CrossValidation
 from castlereg.estimators.multi_output import MultiOutput
-from castlereg.tables.targets import NumericTarget, Target
 
 PLAIN, GUESS = "plain network", "guess"
 

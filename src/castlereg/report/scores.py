@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.targets import NumericTarget, Target
 from castlereg.report.cross_fitting import GUESS, PLAIN
-from castlereg.tables.targets import NumericTarget, Target
 
 COVERAGE = 0.95
 DRAWS = 1000
@@ -134,7 +134,7 @@ def score_target(
     Examples
     --------
     >>> import numpy as np
-    >>> from castlereg.tables.targets import NumericTarget
+    >>> from castlereg.data.targets import NumericTarget
     >>> y = np.array([1.0, 2.0, 3.0, 4.0])
     >>> target = NumericTarget.fit(y, "y")
     >>> scores = score_target(target, "y", y, {"CASTLE": y + 0.5, "guess": np.full(4, 2.5)}, seed=0)

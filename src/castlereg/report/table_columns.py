@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from castlereg.data.targets import NumericTarget
 from castlereg.estimators.base import NetworkEstimator
-from castlereg.tables.targets import NumericTarget
 
 _MOST_LEVELS = 8
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.encoding import Scaling
+from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.moments import Moments
-from castlereg.tables.encoding import Scaling
-from castlereg.tables.targets import ClassTarget, NumericTarget, Target
 
 _MOST_CLASSES = 10_000  # that are counted; no classifier has so many
 

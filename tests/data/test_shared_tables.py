@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from castlereg.data.encoding import Encoder
+from castlereg.data.reading import read_columns
+from castlereg.data.schema import ColumnSchema, coded_columns, infer_schema
 from castlereg.layout import Node
-from castlereg.tables.encoding import Encoder
-from castlereg.tables.reading import read_columns
-from castlereg.tables.schema import ColumnSchema, coded_columns, infer_schema
 
 FOLDER = os.environ.get("CASTLEREG_DATA")
 pytestmark = pytest.mark.skipif(FOLDER is None, reason="CASTLEREG_DATA is not set")

@@ -1,6 +1,6 @@
 """What a table holds, learned in one pass over its pieces: kinds, levels, gaps and scales.
 
-The kinds follow from the same rules as those of a table in memory, see :mod:`castlereg.tables.schema`. Those rules look
+The kinds follow from the same rules as those of a table in memory, see :mod:`castlereg.data.schema`. Those rules look
 at the different values of a column and how often each occurs, and that is what is collected here; of numbers, a
 few values are enough.
 """
@@ -14,10 +14,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.moments import Moments
-from castlereg.tables.encoding import Scaling
-from castlereg.tables.reading import Columns, ColumnType, Holds, Level, as_numbers
-from castlereg.tables.schema import (
+from castlereg.data.encoding import Scaling
+from castlereg.data.reading import Columns, ColumnType, Holds, Level, as_numbers
+from castlereg.data.schema import (
     ColumnSchema,
     infer_levels,
     infer_numbers,
@@ -25,6 +24,7 @@ from castlereg.tables.schema import (
     values_of_levels,
     warn_of_oddities,
 )
+from castlereg.moments import Moments
 
 _MOST_VALUES = 1_000_000  # different texts that are counted; more than this is no column of levels
 _ENOUGH_VALUES = 12  # different numbers beyond which a column is numeric whatever follows

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from castlereg.data.encoding import Encoder, Scaling
+from castlereg.data.reading import read_columns
+from castlereg.data.schema import coded_columns, infer_schema
 from castlereg.layout import Node
-from castlereg.tables.encoding import Encoder, Scaling
-from castlereg.tables.reading import read_columns
-from castlereg.tables.schema import coded_columns, infer_schema
 
 
 def encoder_of(frame: pd.DataFrame, order: tuple[int, ...] | None = None, **options: Any) -> Encoder:

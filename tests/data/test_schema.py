@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.layout import Node
-from castlereg.tables.reading import read_columns
-from castlereg.tables.schema import (
+from castlereg.data.reading import read_columns
+from castlereg.data.schema import (
     MOST_LEVELS,
     OTHER,
     ColumnSchema,
@@ -19,6 +18,7 @@ from castlereg.tables.schema import (
     named_columns,
     schema_frame,
 )
+from castlereg.layout import Node
 
 
 def schema_of(column: Any, categorical: bool = False) -> ColumnSchema:

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.column_order import column_order
+from castlereg.data.encoding import Encoder
+from castlereg.data.reading import Columns
+from castlereg.data.row_order import repeated_rows, row_order, row_ranks
+from castlereg.data.schema import cells_by_schema, coded_columns, infer_schema
+from castlereg.data.targets import ClassTarget, Target
 from castlereg.layout import EdgeRules, Layout
 from castlereg.moments import blocks
-from castlereg.tables.column_order import column_order
-from castlereg.tables.encoding import Encoder
-from castlereg.tables.reading import Columns
-from castlereg.tables.row_order import repeated_rows, row_order, row_ranks
-from castlereg.tables.schema import cells_by_schema, coded_columns, infer_schema
-from castlereg.tables.targets import ClassTarget, Target
 from castlereg.training import Table
 from castlereg.training.room import room_for
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.row_order import ranked
 from castlereg.layout import Node
-from castlereg.tables.row_order import ranked
 
 
 def column_order(

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
-from castlereg.tables.reading import read_columns
+from castlereg.data.reading import read_columns
 
 
 def test_numbers_of_any_dtype_are_the_same_cells() -> None:

@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.reading import Columns, unnamed_numbers
+from castlereg.data.refusals import sum_of_squares
+from castlereg.data.schema import ColumnSchema, cells_by_schema
 from castlereg.layout import Layout, Node
 from castlereg.notices import warn_user
-from castlereg.tables.reading import Columns, unnamed_numbers
-from castlereg.tables.refusals import sum_of_squares
-from castlereg.tables.schema import ColumnSchema, cells_by_schema
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Encoder:
         Of the columns as the user has them.
     order : tuple of int
         Which column each node is: networks see columns in an order of their own, see
-        :func:`castlereg.tables.column_order.column_order`.
+        :func:`castlereg.data.column_order.column_order`.
     nodes : tuple of Node
         In that order.
     scaling : Scaling
@@ -94,7 +94,7 @@ class Encoder:
         ----------
         schema : tuple of ColumnSchema
         cells : Columns
-            From :func:`castlereg.tables.schema.coded_columns`.
+            From :func:`castlereg.data.schema.coded_columns`.
         order : sequence of int
         clipped : bool
             Whether numeric columns are clipped.

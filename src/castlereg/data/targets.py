@@ -14,12 +14,12 @@ from scipy.special import expit, softmax
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
+from castlereg.data.encoding import Scaling
+from castlereg.data.reading import is_frame
+from castlereg.data.refusals import check_range
+from castlereg.data.schema import is_constant
 from castlereg.layout import Node
 from castlereg.notices import warn_user
-from castlereg.tables.encoding import Scaling
-from castlereg.tables.reading import is_frame
-from castlereg.tables.refusals import check_range
-from castlereg.tables.schema import is_constant
 
 
 @dataclass(frozen=True)

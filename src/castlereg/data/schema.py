@@ -29,11 +29,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from castlereg.data.reading import MISSING_MARKS, Columns, ColumnType, Holds, Level, as_numbers
+from castlereg.data.refusals import check_range, listed
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
-from castlereg.tables.reading import MISSING_MARKS, Columns, ColumnType, Holds, Level, as_numbers
-from castlereg.tables.refusals import check_range, listed
 
 ColumnKind = Literal["numeric", "binary", "categorical", "ordinal"]
 
@@ -104,7 +104,7 @@ def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X")
     Examples
     --------
     >>> import pandas as pd
-    >>> from castlereg.tables.reading import read_columns
+    >>> from castlereg.data.reading import read_columns
     >>> frame = pd.DataFrame({"rooms": [1, 2, 3, 2], "garden": [True, False, None, True], "area": list("abca")})
     >>> for column in infer_schema(read_columns(frame), [False, False, False]):
     ...     print(column.name, column.kind, column.levels, column.missing)

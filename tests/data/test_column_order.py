@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from castlereg.data.column_order import column_order
 from castlereg.layout import Node
-from castlereg.tables.column_order import column_order
 
 
 @settings(deadline=None)

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import expit, softmax
 from sklearn.exceptions import DataConversionWarning
 
-from castlereg.tables.targets import (
+from castlereg.data.targets import (
     ClassTarget,
     NumericTarget,
     as_classes,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from castlereg.tables.refusals import LARGEST, check_range, check_shape, refuse_objects, sum_of_squares
+from castlereg.data.refusals import LARGEST, check_range, check_shape, refuse_objects, sum_of_squares
 
 Holds = Literal["numbers", "text", "dates", "nothing"]
 Level = str | float

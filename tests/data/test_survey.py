@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.tables.encoding import Encoder
-from castlereg.tables.reading import read_columns
-from castlereg.tables.schema import coded_columns, infer_schema
-from castlereg.tables.survey import KindChanged, TableSurvey
+from castlereg.data.encoding import Encoder
+from castlereg.data.reading import read_columns
+from castlereg.data.schema import coded_columns, infer_schema
+from castlereg.data.survey import KindChanged, TableSurvey
 
 
 def surveyed(frame: pd.DataFrame, categorical: list[bool], size: int) -> TableSurvey:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castlereg.tables.row_order import repeated_rows, row_order
+from castlereg.data.row_order import repeated_rows, row_order
 
 
 @settings(deadline=None)
