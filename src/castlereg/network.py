@@ -20,6 +20,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout
+from castlereg.random_streams import OfNetwork, network_stream
 
 InputInit = Literal["small", "glorot"]
 LayerHook = Callable[[int, Array], Array]
@@ -375,13 +376,11 @@ def initialize(
     *,
     nodes: tuple[int, ...] | None = None,
     input_init: InputInit = "small",
-    released: bool = False,
 ) -> Parameters:
     """Draw the starting weights.
 
-    Every node has a random stream of its own and the shared layers have one, so the
-    weights of a sub-network depend on the seed and the node alone: a plain network and
-    CASTLE with the same seed start from the same weights.
+    Every node has a random stream of its own and the shared layers have one, so the weights of a sub-network depend only
+    on the seed and the node: a plain network and CASTLE with the same seed start from the same weights.
 
     Parameters
     ----------
@@ -393,40 +392,34 @@ def initialize(
         Sub-networks to make; all by default.
     input_init : {"small", "glorot"}
         Input layers start at normal with sd 0.01, which CASTLE needs, or at the usual Glorot-uniform scale.
-    released : bool
-        Start as the released code does: all input layers alike, output layers normal with sd 1.
 
     Returns
     -------
     parameters : Parameters
         NumPy float32 arrays.
     """
-    entropy = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    seed = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     nodes = tuple(range(layout.n_nodes)) if nodes is None else nodes
     width = hidden_layer_sizes[0] if hidden_layer_sizes else layout.output_width
+    last = hidden_layer_sizes[-1] if hidden_layer_sizes else 0
     inputs = np.empty((layout.n_channels, len(nodes), width), np.float32)
-    outputs = np.empty(
-        (len(nodes), hidden_layer_sizes[-1] if hidden_layer_sizes else 0, layout.output_width), np.float32
-    )
+    outputs = np.empty((len(nodes), last, layout.output_width), np.float32)
     for position, node in enumerate(nodes):
-        rng = _stream(entropy, _stream_of(layout, node))
-        input_rng = _stream(entropy, "input") if released else rng
+        rng = network_stream(seed, OfNetwork.SUB_NETWORK, node_stream(layout, node))
         if input_init == "small":
-            inputs[:, position] = 0.01 * input_rng.standard_normal((layout.n_channels, width), np.float32)
+            inputs[:, position] = 0.01 * rng.standard_normal((layout.n_channels, width), np.float32)
         else:
-            inputs[:, position] = glorot(input_rng, layout.n_channels, width)
-        if released:
-            outputs[position] = rng.standard_normal(outputs.shape[1:], np.float32)
-        elif hidden_layer_sizes:
+            inputs[:, position] = glorot(rng, layout.n_channels, width)
+        if hidden_layer_sizes:
             outputs[position] = glorot(rng, *outputs.shape[1:])
     inputs *= layout.edge_mask()[:, list(nodes), None]
 
-    shared_rng = _stream(entropy, "hidden")
+    rng = network_stream(seed, OfNetwork.SHARED_LAYERS, 1)
     fields: dict[str, Any] = {
         "input_weights": inputs,
         "input_bias": np.zeros((len(nodes), width), np.float32),
         "hidden": tuple(
-            Dense(cast(Any, glorot(shared_rng, i, o)), cast(Any, np.zeros(o, np.float32)))
+            Dense(cast(Any, glorot(rng, i, o)), cast(Any, np.zeros(o, np.float32)))
             for i, o in itertools.pairwise(hidden_layer_sizes)
         ),
         "output_weights": outputs if hidden_layer_sizes else None,
@@ -435,18 +428,18 @@ def initialize(
     return Parameters(**fields)
 
 
-def _stream_of(layout: Layout, node: int) -> int:
-    """Number the targets first, so that a target's stream does not depend on the number of features."""
+def node_stream(layout: Layout, node: int) -> int:
+    """Number the targets first, so that a target's random stream does not depend on the number of features."""
     return (node - layout.n_features) % layout.n_nodes
-
-
-def _stream(entropy: np.random.SeedSequence, which: int | Literal["input", "hidden"]) -> np.random.Generator:
-    # Nodes take (0, k); the two shared streams (1, 0) and (1, 1).
-    key = (0, which) if isinstance(which, int) else (1, int(which == "hidden"))
-    return np.random.default_rng(np.random.SeedSequence(entropy.entropy, spawn_key=(*entropy.spawn_key, *key)))
 
 
 def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:
     """Draw weights of the usual scale: uniform with limit ``sqrt(6 / (fan_in + fan_out))``."""
     limit = np.float32(np.sqrt(6.0 / (fan_in + fan_out)))
     return (2 * rng.random((fan_in, fan_out), np.float32) - 1) * limit
+
+
+def target_outputs(parameters: Parameters, x: Array, layout: Layout) -> Array:
+    """Predict the targets with the parameters of all sub-networks or of the targets', shape (rows, targets, outputs)."""
+    first = parameters.input_weights.shape[1] - len(layout.targets)
+    return forward(parameters, x, first + np.arange(len(layout.targets)))

@@ -1,39 +1,60 @@
-"""How far a weighted graph is from having no directed cycle.
+"""Acyclicity functions: how far a weighted graph is from having no directed cycle.
 
-Every function here takes ``A``, a square matrix of non-negative edge weights, shape (p, p) (``A[j, k] > 0`` when there
-is an edge j -> k), and returns one number ``h(A) >= 0``:
+Every function takes ``A``, a square matrix of non-negative edge weights (``A[j, k] > 0`` when there is an edge j -> k),
+and returns one number ``h(A) >= 0``:
 
-- zero when the graph has no directed cycle, exactly and at any scale, and positive when it has one
-  (:func:`truncated_series` misses cycles of ten nodes and more), unless that underflows;
+- zero when the graph has no directed cycle, exactly and at any scale, and positive otherwise, unless that underflows;
 - growing with every weight of a cycle (:func:`log_determinant` within its domain), and blind to the order of the nodes;
-- finite, with a finite gradient, for any finite float32 weights (:func:`truncated_series` is not);
-  :func:`log_determinant` and :func:`spectral_radius` say where their gradient is not the exact slope;
+- finite, with a finite gradient, for any finite float32 weights;
 - a plain JAX function: differentiate, ``jit`` and ``vmap`` it.
 
-============  ==========================  ==========================  =====================================
-name          function                    h(A)                        weight of closed walks of length k
-============  ==========================  ==========================  =====================================
-"expm"        :func:`trace_exponential`   ``tr exp(A) - p``           ``1 / k!``
-"series"      :func:`truncated_series`    its terms up to ``A^9``     ``1 / k!``, none from 10 on
-"logdet"      :func:`log_determinant`     ``-log det(I - A)``         ``1 / k``
-"polynomial"  :func:`trace_polynomial`    ``tr (I + A/m)^m - p``      ``C(m, k) / m^k``
-"spectral"    :func:`spectral_radius`     ``rho(A)``                  of another order, see there
-============  ==========================  ==========================  =====================================
+========  ==========================  =====================  ==================================
+name      function                    h(A)                   weight of closed walks of length k
+========  ==========================  =====================  ==================================
+"expm"    :func:`trace_exponential`   ``tr exp(A) - p``      ``1 / k!``
+"logdet"  :func:`log_determinant`     ``-log det(I - A)``    ``1 / k``
+========  ==========================  =====================  ==================================
 """
 
-from castlereg.acyclicity.choice import ACYCLICITY, ACYCLICITY_CHOICES, resolve_acyclicity
-from castlereg.acyclicity.exponential import trace_exponential, truncated_series
-from castlereg.acyclicity.logdet import log_determinant
-from castlereg.acyclicity.polynomial import trace_polynomial
-from castlereg.acyclicity.spectral import spectral_radius
+from __future__ import annotations
 
-__all__ = [
-    "ACYCLICITY",
-    "ACYCLICITY_CHOICES",
-    "log_determinant",
-    "resolve_acyclicity",
-    "spectral_radius",
-    "trace_exponential",
-    "trace_polynomial",
-    "truncated_series",
-]
+from collections.abc import Callable
+from typing import Final
+
+from jax import Array
+
+from castlereg.acyclicity.exponential import trace_exponential
+from castlereg.acyclicity.logdet import log_determinant
+
+__all__ = ["ACYCLICITY", "Acyclicity", "acyclicity_function", "log_determinant", "trace_exponential"]
+
+Acyclicity = Callable[[Array], Array]
+
+ACYCLICITY: Final[dict[str, Acyclicity]] = {"expm": trace_exponential, "logdet": log_determinant}
+"""The functions by the names that :class:`castlereg.regularizers.Castle` takes."""
+
+# Up to here the exponential is within a few percent of a training step; see docs/decisions/0014.
+_MOST_NODES_OF_EXPM: Final = 200
+
+
+def acyclicity_function(choice: str | Acyclicity, n_nodes: int) -> Acyclicity:
+    """Return the function that a choice stands for.
+
+    Parameters
+    ----------
+    choice : str or callable
+        A key of :data:`ACYCLICITY`; ``"auto"``: ``"expm"``, the paper's, up to 200 nodes, and ``"logdet"`` beyond; or a
+        function h(A), which is returned as it is.
+    n_nodes : int
+        Columns and targets.
+
+    Examples
+    --------
+    >>> acyclicity_function("auto", 14) is trace_exponential, acyclicity_function("auto", 1000) is log_determinant
+    (True, True)
+    """
+    if callable(choice):
+        return choice
+    if choice == "auto":
+        choice = "expm" if n_nodes <= _MOST_NODES_OF_EXPM else "logdet"
+    return ACYCLICITY[choice]

@@ -1,10 +1,13 @@
 """scikit-learn estimators."""
 
-from castlereg.estimators.classifier import CastleClassifier, NetworkClassifier
-from castlereg.estimators.classifier_cv import CastleClassifierCV, NetworkClassifierCV
+from castlereg.estimators.classifier import (
+    CastleClassifier,
+    CastleClassifierCV,
+    NetworkClassifier,
+    NetworkClassifierCV,
+)
 from castlereg.estimators.multi_output import CastleMultiOutput, NetworkMultiOutput
-from castlereg.estimators.regressor import CastleRegressor, NetworkRegressor
-from castlereg.estimators.regressor_cv import CastleRegressorCV, NetworkRegressorCV
+from castlereg.estimators.regressor import CastleRegressor, CastleRegressorCV, NetworkRegressor, NetworkRegressorCV
 
 __all__ = [
     "CastleClassifier",

@@ -1,41 +1,112 @@
-"""Classifiers: CASTLE, and the same network with any regularizers."""
+"""Classifiers: CASTLE, and the same network with any regularizers; each with a fixed or a chosen strength."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 
-from castlereg.estimators.castle import CastleEstimator
-from castlereg.estimators.classification import Classification, ClassWeight
+from castlereg.data.class_weight import ClassWeight, check_class_weight
+from castlereg.estimators.base import Features, NetworkEstimator, Seed, Sizes
+from castlereg.estimators.castle import CastleEstimator, Objective
+from castlereg.estimators.cross_validation import CastleCV, ClassSetCV, NetworkCV
 from castlereg.estimators.file_fit import FileFit
+from castlereg.estimators.recipe import Recipe
 from castlereg.graph.constraints import EdgeConstraints
-from castlereg.regularizers import Regularizer
+from castlereg.regularizers import Castle, Regularizer
+
+
+class Classification(ClassifierMixin, NetworkEstimator):
+    """What every classifier does."""
+
+    target_kind = "classes"
+    class_weight: ClassWeight
+
+    @property
+    def classes_(self) -> Any:
+        """The classes, sorted; a list of arrays for several targets."""
+        classes = self._fitted().classes
+        return classes[0] if len(classes) == 1 else classes
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Predict the probability of every class.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, features)
+
+        Returns
+        -------
+        array of shape (rows, classes), or a list of these for several targets
+            In the order of ``classes_``; the mean over networks.
+        """
+        probabilities = self._predicted(X)
+        return probabilities[0] if len(probabilities) == 1 else probabilities
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the most probable class.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, features)
+
+        Returns
+        -------
+        array of shape (rows,), or (rows, targets) for several targets
+        """
+        probabilities = self._predicted(X)
+        classes = self.model_.classes
+        predicted = [labels[shares.argmax(axis=1)] for labels, shares in zip(classes, probabilities, strict=True)]
+        return predicted[0] if len(predicted) == 1 else np.column_stack(predicted)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the share of rows predicted right, in all targets when there are several.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, features)
+        y : array-like of shape (rows,) or (rows, targets)
+        sample_weight : array-like of shape (rows,), optional
+        """
+        if self.n_outputs_ == 1:
+            return float(super().score(X, y, sample_weight))
+        right = np.all(self.predict(X) == np.asarray(y), axis=1)
+        return float(np.average(right, weights=sample_weight))  # type: ignore[arg-type]
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_class_weight(self.class_weight)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
 
 class CastleClassifier(Classification, FileFit, CastleEstimator):
     """Neural network for two or more classes, regularized by learning the causal graph of columns and target.
 
-    The target's loss is the cross-entropy, in the supervised and in the reconstruction term.
-    The target is one node of the graph, however many classes it has.
+    The target's loss is the cross-entropy, in the supervised and in the reconstruction term. The target is one node of
+    the graph, however many classes it has.
 
     Parameters
     ----------
-    reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, \
-constraints, setting, input_init, \
-categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
-bootstrap, random_state, verbose
-        As in :class:`CastleRegressor`. Rows held out to stop by are a share of every class.
     class_weight : "balanced", dict or None
         Factors of the rows' weights by class, as in scikit-learn: ``"balanced"`` gives every class the same total. For
         several targets a list with one entry for each; the factors of a row are multiplied.
+    reg_beta, reg_lambda, objective, castle, hidden_layer_sizes, regularizers, constraints, recipe, \
+categorical_features, learning_rate, batch_size, max_epochs, patience, n_members, bootstrap, random_state, verbose
+        As in :class:`CastleRegressor`. Validation rows are a share of every class.
 
     Attributes
     ----------
     classes_ : array
         The classes, sorted; a list of arrays for several targets.
-    graph_, acyclicity_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+    graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleRegressor`. Losses are cross-entropies as shares of that of the base rates: 1 means that
         nothing is known.
 
@@ -54,47 +125,37 @@ bootstrap, random_state, verbose
         reg_beta: float = 0.01,
         reg_lambda: float = 1.0,
         *,
-        hidden_layer_sizes: Literal["auto"] | tuple[int, ...] = "auto",
-        acyclicity: str = "expm",
-        acyclicity_schedule: str = "fixed",
-        sparsity: str = "l1",
-        reconstruct: Literal["all"] | int = "all",
+        class_weight: ClassWeight = None,
+        objective: Objective = "prediction",
+        castle: Castle | None = None,
+        hidden_layer_sizes: Sizes = "auto",
         regularizers: Sequence[Regularizer] = (),
         constraints: EdgeConstraints | None = None,
-        setting: str = "paper",
-        input_init: str = "small",
-        categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
-        scaling: str = "standard",
-        class_weight: ClassWeight = None,
+        recipe: Recipe | None = None,
+        categorical_features: Features = None,
         learning_rate: float = 1e-3,
         batch_size: int = 32,
         max_epochs: int = 200,
         patience: int = 30,
-        validation_fraction: float = 0.1,
         n_members: int = 1,
         bootstrap: bool = False,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
         super().__init__(
             reg_beta,
             reg_lambda,
+            objective=objective,
+            castle=castle,
             hidden_layer_sizes=hidden_layer_sizes,
-            acyclicity=acyclicity,
-            acyclicity_schedule=acyclicity_schedule,
-            sparsity=sparsity,
-            reconstruct=reconstruct,
             regularizers=regularizers,
             constraints=constraints,
-            setting=setting,
-            input_init=input_init,
+            recipe=recipe,
             categorical_features=categorical_features,
-            scaling=scaling,
             learning_rate=learning_rate,
             batch_size=batch_size,
             max_epochs=max_epochs,
             patience=patience,
-            validation_fraction=validation_fraction,
             n_members=n_members,
             bootstrap=bootstrap,
             random_state=random_state,
@@ -104,19 +165,19 @@ bootstrap, random_state, verbose
 
 
 class NetworkClassifier(Classification, FileFit):
-    """Neural network for two or more classes with any regularizers; none is early stopping alone, the paper's Baseline.
+    """Neural network for two or more classes with any regularizers; none is only early stopping, the paper's Baseline.
 
     Parameters
     ----------
-    regularizers, hidden_layer_sizes, input_init, categorical_features, scaling, learning_rate, batch_size, \
-max_epochs, patience, validation_fraction, n_members, bootstrap, random_state, verbose
-        As in :class:`NetworkRegressor`. Rows held out to stop by are a share of every class.
     class_weight : "balanced", dict or None
         As in :class:`CastleClassifier`.
+    regularizers, hidden_layer_sizes, recipe, categorical_features, learning_rate, batch_size, max_epochs, patience, \
+n_members, bootstrap, random_state, verbose
+        As in :class:`NetworkRegressor`. Validation rows are a share of every class.
 
     Attributes
     ----------
-    classes_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+    classes_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleClassifier`.
     graph_ : CausalGraph
         As in :class:`NetworkRegressor`.
@@ -136,34 +197,174 @@ max_epochs, patience, validation_fraction, n_members, bootstrap, random_state, v
         self,
         regularizers: Sequence[Regularizer] = (),
         *,
-        hidden_layer_sizes: Literal["auto"] | tuple[int, ...] = "auto",
-        input_init: str = "small",
-        categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
-        scaling: str = "standard",
         class_weight: ClassWeight = None,
+        hidden_layer_sizes: Sizes = "auto",
+        recipe: Recipe | None = None,
+        categorical_features: Features = None,
         learning_rate: float = 1e-3,
         batch_size: int = 32,
         max_epochs: int = 200,
         patience: int = 30,
-        validation_fraction: float = 0.1,
         n_members: int = 1,
         bootstrap: bool = False,
-        random_state: int | np.random.RandomState | np.random.Generator | None = None,
+        random_state: Seed = None,
         verbose: bool = False,
     ) -> None:
         super().__init__(
             regularizers,
             hidden_layer_sizes=hidden_layer_sizes,
-            input_init=input_init,
+            recipe=recipe,
             categorical_features=categorical_features,
-            scaling=scaling,
             learning_rate=learning_rate,
             batch_size=batch_size,
             max_epochs=max_epochs,
             patience=patience,
-            validation_fraction=validation_fraction,
             n_members=n_members,
             bootstrap=bootstrap,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+
+class CastleClassifierCV(Classification, ClassSetCV, CastleCV):
+    """CASTLE for classes, with its strengths chosen by cross-validation in one batched run.
+
+    The fold networks of the chosen candidate predict together: probabilities are their mean.
+
+    Parameters
+    ----------
+    class_weight : "balanced", dict or None
+        As in :class:`CastleClassifier`.
+    reg_betas, cv, scoring, one_standard_error, objective, castle, hidden_layer_sizes, regularizers, constraints, \
+recipe, categorical_features, learning_rate, batch_size, max_epochs, patience, random_state, verbose
+        As in :class:`CastleRegressorCV`. A number of folds keeps classes in proportion.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted; a list of arrays for several targets.
+    reg_beta_, reg_lambda_, best_regularizers_, cv_results_, best_index_, best_params_, best_score_, folds_, \
+fold_seeds_, graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
+        As in :class:`CastleRegressorCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from castlereg import CastleClassifierCV
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = CastleClassifierCV((0.01,), cv=3, max_epochs=40, random_state=0).fit(X, y)
+    >>> model.predict_proba(X).shape
+    (150, 3)
+    >>> model.predict_set(X, coverage=0.95).shape  # which classes cannot be ruled out
+    (150, 3)
+    """
+
+    def __init__(
+        self,
+        reg_betas: Sequence[float] = (0.001, 0.01, 0.1, 1.0),
+        *,
+        cv: Any = 10,
+        scoring: Any = None,
+        one_standard_error: bool = False,
+        class_weight: ClassWeight = None,
+        objective: Objective = "prediction",
+        castle: Castle | Sequence[Castle] | None = None,
+        hidden_layer_sizes: Sizes = "auto",
+        regularizers: Sequence[Regularizer] = (),
+        constraints: EdgeConstraints | None = None,
+        recipe: Recipe | None = None,
+        categorical_features: Features = None,
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        max_epochs: int = 200,
+        patience: int = 30,
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            reg_betas,
+            cv=cv,
+            scoring=scoring,
+            one_standard_error=one_standard_error,
+            objective=objective,
+            castle=castle,
+            hidden_layer_sizes=hidden_layer_sizes,
+            regularizers=regularizers,
+            constraints=constraints,
+            recipe=recipe,
+            categorical_features=categorical_features,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            patience=patience,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+
+class NetworkClassifierCV(Classification, ClassSetCV, NetworkCV):
+    """The same network with regularizers chosen among candidates by cross-validation in one batched run.
+
+    Parameters
+    ----------
+    class_weight : "balanced", dict or None
+        As in :class:`CastleClassifier`.
+    candidates, cv, scoring, one_standard_error, hidden_layer_sizes, recipe, categorical_features, learning_rate, \
+batch_size, max_epochs, patience, random_state, verbose
+        As in :class:`NetworkRegressorCV`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted; a list of arrays for several targets.
+    best_regularizers_, cv_results_, best_index_, best_params_, best_score_, folds_, fold_seeds_, history_, schema_, \
+validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
+        As in :class:`NetworkRegressorCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from castlereg import NetworkClassifierCV
+    >>> from castlereg.regularizers import L2
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> grid = [[L2(0.1)], [L2(0.01)]]
+    >>> model = NetworkClassifierCV(grid, cv=3, max_epochs=20, random_state=0).fit(X, y)
+    >>> model.best_regularizers_ in [tuple(candidate) for candidate in grid]
+    True
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Sequence[Regularizer]] = ((),),
+        *,
+        cv: Any = 10,
+        scoring: Any = None,
+        one_standard_error: bool = False,
+        class_weight: ClassWeight = None,
+        hidden_layer_sizes: Sizes = "auto",
+        recipe: Recipe | None = None,
+        categorical_features: Features = None,
+        learning_rate: float = 1e-3,
+        batch_size: int = 32,
+        max_epochs: int = 200,
+        patience: int = 30,
+        random_state: Seed = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            candidates,
+            cv=cv,
+            scoring=scoring,
+            one_standard_error=one_standard_error,
+            hidden_layer_sizes=hidden_layer_sizes,
+            recipe=recipe,
+            categorical_features=categorical_features,
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            max_epochs=max_epochs,
+            patience=patience,
             random_state=random_state,
             verbose=verbose,
         )

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 
-from castlereg.data.rows import Coding
-from castlereg.data.targets import (
-    ClassTarget,
-    NumericTarget,
-    Target,
-    as_classes,
-    as_numbers,
-    is_numeric_target,
-    read_target,
-)
+from castlereg.data.targets import NumericTarget, read_target
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.castle import CastleEstimator
 
 
 def _has_classes(model: MultiOutput) -> bool:
-    """Tell whether there is a target whose classes have probabilities."""
-    coding: Coding | None = getattr(model, "_coding", None)
-    return coding is not None and any(isinstance(target, ClassTarget) for target in coding.targets)
+    """Return whether there is a target whose classes have probabilities."""
+    return "model_" in vars(model) and bool(model.model_.classes)
 
 
 class MultiOutput(NetworkEstimator):
     """What every estimator of mixed targets does."""
+
+    target_kind = "any"
 
     def predict(self, X: ArrayLike) -> pd.DataFrame:
         """Predict every target.
@@ -45,10 +35,10 @@ class MultiOutput(NetworkEstimator):
         DataFrame
             One column per target: values of numeric ones, the most probable class of others.
         """
-        values = self._decoded(X)
+        values = self._predicted(X)
         columns = [
             value if isinstance(target, NumericTarget) else target.classes[value.argmax(axis=1)]
-            for target, value in zip(self._coding.targets, values, strict=True)
+            for target, value in zip(self.model_.targets, values, strict=True)
         ]
         return pd.DataFrame(dict(zip(self.target_names_, columns, strict=True)), index=getattr(X, "index", None))
 
@@ -68,8 +58,8 @@ class MultiOutput(NetworkEstimator):
         index = getattr(X, "index", None)
         probabilities = {
             name: pd.DataFrame(value, columns=target.classes, index=index)
-            for name, target, value in zip(self.target_names_, self._coding.targets, self._decoded(X), strict=True)
-            if isinstance(target, ClassTarget)
+            for name, target, value in zip(self.target_names_, self.model_.targets, self._predicted(X), strict=True)
+            if not isinstance(target, NumericTarget)
         }
         return probabilities if self.n_outputs_ > 1 else probabilities[self.target_names_[0]]
 
@@ -88,7 +78,7 @@ class MultiOutput(NetworkEstimator):
         """
         predicted = self.predict(X)
         scores = []
-        for target, truth, name in zip(self._coding.targets, read_target(y)[0], self.target_names_, strict=True):
+        for target, truth, name in zip(self.model_.targets, read_target(y)[0], self.target_names_, strict=True):
             column = predicted[name].to_numpy()
             if isinstance(target, NumericTarget):
                 scores.append(r2_score(truth, column, sample_weight=sample_weight))
@@ -99,36 +89,28 @@ class MultiOutput(NetworkEstimator):
     @property
     def target_names_(self) -> list[str]:
         """Names of the targets."""
-        return [target.name for target in self._coding.targets]
-
-    def _as_target(self, column: NDArray[Any], name: str) -> NDArray[Any]:
-        return as_numbers(column, name) if is_numeric_target(column) else as_classes(column, name)
-
-    def _fit_target(self, column: NDArray[Any], name: str) -> Target:
-        return NumericTarget.fit(column, name) if is_numeric_target(column) else ClassTarget.fit(column, name)
+        return [target.name for target in self.model_.targets]
 
 
 class CastleMultiOutput(MultiOutput, CastleEstimator):
     """CASTLE for several targets of any kind: numbers and classes side by side, in one network and one graph.
 
-    A target of text, booleans or two values is one of classes; all others are numbers. No target is an input of
-    another.
+    A target of text, booleans or a few whole numbers that repeat is one of classes; all others are numbers. No target is
+    an input of another.
     The loss is the sum over targets, each in units of its own base rate, so that none drowns the others.
 
     Parameters
     ----------
-    reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, \
-constraints, setting, input_init, \
-categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
-bootstrap, random_state, verbose
-        As in :class:`CastleRegressor`. Rows held out to stop by are a share of every class of the first target that
+    reg_beta, reg_lambda, objective, castle, hidden_layer_sizes, regularizers, constraints, recipe, \
+categorical_features, learning_rate, batch_size, max_epochs, patience, n_members, bootstrap, random_state, verbose
+        As in :class:`CastleRegressor`. Validation rows are a share of every class of the first target that
         has classes.
 
     Attributes
     ----------
     target_names_ : list of str
         Names of the targets.
-    graph_, acyclicity_, history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+    graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleRegressor`.
 
     Examples
@@ -149,17 +131,17 @@ bootstrap, random_state, verbose
 
 
 class NetworkMultiOutput(MultiOutput, NetworkEstimator):
-    """The same network as :class:`CastleMultiOutput`'s with any regularizers; none is early stopping alone.
+    """The same network as :class:`CastleMultiOutput`'s with any regularizers; none is only early stopping.
 
     Parameters
     ----------
-    regularizers, hidden_layer_sizes, input_init, categorical_features, scaling, learning_rate, batch_size, \
-max_epochs, patience, validation_fraction, n_members, bootstrap, random_state, verbose
+    regularizers, hidden_layer_sizes, recipe, categorical_features, learning_rate, batch_size, max_epochs, patience, \
+n_members, bootstrap, random_state, verbose
         As in :class:`NetworkRegressor`.
 
     Attributes
     ----------
-    target_names_, history_, schema_, validation_loss_, network_, graph_, n_outputs_, n_features_in_, feature_names_in_
+    target_names_, history_, schema_, validation_loss_, model_, graph_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleMultiOutput`.
 
     Examples

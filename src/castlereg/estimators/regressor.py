@@ -1,10 +1,35 @@
-"""Regressors: CASTLE, and the same network with any regularizers."""
+"""Regressors: CASTLE, and the same network with any regularizers; each with a fixed or a chosen strength."""
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+
+from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.castle import CastleEstimator
+from castlereg.estimators.cross_validation import CastleCV, IntervalCV, NetworkCV
 from castlereg.estimators.file_fit import FileFit
-from castlereg.estimators.regression import Regression
+
+
+class Regression(RegressorMixin, NetworkEstimator):
+    """What every regressor does."""
+
+    target_kind = "numbers"
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict the target, or every target.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, features)
+
+        Returns
+        -------
+        array of shape (rows,), or (rows, targets) for several targets
+        """
+        values = self._predicted(X)
+        return values[0] if len(values) == 1 else np.column_stack(values)
 
 
 class CastleRegressor(Regression, FileFit, CastleEstimator):
@@ -16,36 +41,23 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         Factor of the sparsity term; the paper chooses among 0.001, 0.01, 0.1 and 1 by cross-validation.
     reg_lambda : float
         Factor of the three regularizing terms together.
+    objective : {"prediction", "graph"}
+        ``"prediction"`` is the paper's penalty. ``"graph"`` is for the graph: likelihood loss, exactly acyclic networks,
+        and edge strengths (:mod:`castlereg.fitted.strengths`) as edge weights.
+    castle : Castle, optional
+        Details of the penalty: acyclicity function, norm, features per step; see
+        :class:`castlereg.regularizers.Castle`.
     hidden_layer_sizes : "auto" or tuple of int
         ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
-    acyclicity : {"expm", "series", "logdet", "polynomial", "spectral", "auto"}
-        Measure of cycles: the paper's matrix exponential, the released code's series up to the ninth power, or others
-        (:mod:`castlereg.acyclicity`). ``"auto"`` is ``"expm"`` up to 200 nodes and the cheaper ``"logdet"`` beyond.
-    acyclicity_schedule : {"fixed", "exact"}
-        The paper's fixed penalty of cycles; or one that grows, after which cycles are cut and training goes on without
-        them, with the columns scored by their likelihood and edges weighed by it
-        (:mod:`castlereg.edge_strength`). Exact is for the graph, see :class:`castlereg.regularizers.Castle`; fixed is
-        for prediction.
-    sparsity : {"l1", "group"}
-        Norm of the input layers: the paper's l1, or one l2 norm per edge.
-    reconstruct : "all" or int
-        Features that are reconstructed in each step, drawn at random; a few are enough for wide tables.
     regularizers : sequence of Regularizer
         Others beside CASTLE, such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
     constraints : EdgeConstraints, optional
-        Edges that are known to be or not to be.
-    setting : {"paper", "released"}
-        ``"released"`` trains as the authors' released code does, which departs from the paper:
-        other weights of the terms, series, group norm, start, width 32, patience from epoch 50. Its ``reg_beta`` is 5.
-    input_init : {"small", "glorot"}
-        Scale of the input layers' start: normal with sd 0.01, or the usual one, with which the acyclicity term of wide
-        tables drowns all others.
+        Edges that are known to exist or not to exist.
+    recipe : Recipe, optional
+        Details of training: scaling, start, share of validation rows; see :class:`castlereg.Recipe`.
     categorical_features : sequence of str, int or bool, optional
         Names, indices or a mask of columns whose numbers are codes without an order. Text and pandas categories are
-        categorical anyway; ``schema_`` shows what every column was taken for.
-    scaling : {"standard", "robust"}
-        ``"robust"`` scales numeric columns by their quartiles and draws far values in smoothly, before standardizing
-        them: for columns with long tails or wild values. The paper standardizes.
+        categorical anyway; ``schema_`` shows how every column was read.
     learning_rate : float
         Of Adam.
     batch_size : int
@@ -54,13 +66,11 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         Most passes over the rows.
     patience : int
         Epochs without a lower validation loss after which training stops. The best epoch's weights are kept.
-    validation_fraction : float
-        Share of rows held out to stop by, unless ``fit`` is given ``X_val`` and ``y_val``.
     n_members : int
         Networks with different seeds, trained together; predictions are their mean.
     bootstrap : bool
-        Whether each network has training rows of its own, drawn with replacement: edges that survive this can be
-        relied on more, see ``graph_.confidence``.
+        Whether each network has its own training rows, drawn with replacement: edges that survive this are more
+        reliable, see ``graph_.confidence``.
     random_state : int, RandomState, Generator or None
         Seed. The same seed gives the same bits, whatever the order of the rows.
     verbose : bool
@@ -70,16 +80,14 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
     ----------
     graph_ : CausalGraph
         The learned graph, without cycles.
-    acyclicity_ : str
-        The measure of cycles that was used, also where ``acyclicity="auto"``.
     history_ : DataFrame
         One row per network and epoch; losses are in units of the target's variance.
     schema_ : DataFrame
-        One row per column of X: its kind, levels, number of gaps, and what else was noticed.
+        One row per column of X: its kind, levels, number of missing values, and what else was noticed.
     validation_loss_ : float
         At the best epoch.
-    network_ : FittedNetwork
-        The trained weights.
+    model_ : FittedModel
+        Everything that was learned: preprocessing, networks, graph, history.
     n_outputs_ : int
         Number of targets.
     n_features_in_, feature_names_in_
@@ -99,24 +107,22 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
 
 
 class NetworkRegressor(Regression, FileFit):
-    """Neural network for regression with any regularizers; none is early stopping alone, the paper's Baseline.
+    """Neural network for regression with any regularizers; none is only early stopping, the paper's Baseline.
 
-    The same network as :class:`CastleRegressor`'s, from the same starting weights for the same seed, but the target's
-    sub-network alone, unless a regularizer asks for the others.
+    The same network as :class:`CastleRegressor`'s, from the same starting weights for the same seed, but only the
+    target's sub-network, unless a regularizer needs the others.
 
     Parameters
     ----------
     regularizers : sequence of Regularizer
         Such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
-    input_init : {"small", "glorot"}
-        Scale of the input layer's start: normal with sd 0.01, which often predicts better, or the usual one.
-    hidden_layer_sizes, categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, \
-validation_fraction, n_members, bootstrap, random_state, verbose
+    hidden_layer_sizes, recipe, categorical_features, learning_rate, batch_size, max_epochs, patience, n_members, \
+bootstrap, random_state, verbose
         As in :class:`CastleRegressor`.
 
     Attributes
     ----------
-    history_, schema_, validation_loss_, network_, n_outputs_, n_features_in_, feature_names_in_
+    history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
         As in :class:`CastleRegressor`.
     graph_ : CausalGraph
         Only with a regularizer that trains the sub-networks of all columns, such as ``Castle``.
@@ -130,4 +136,90 @@ validation_fraction, n_members, bootstrap, random_state, verbose
     >>> model = NetworkRegressor([Dropout(0.2), L2(0.01)], max_epochs=20, random_state=0).fit(X, y)
     >>> model.predict(X).shape
     (442,)
+    """
+
+
+class CastleRegressorCV(Regression, IntervalCV, CastleCV):
+    """CASTLE for regression, with its strengths chosen by cross-validation in one batched run.
+
+    Folds and candidates are trained together. The candidate with the lowest mean validation loss is chosen, and its fold
+    networks predict together, which lowers the error at no extra training. For a single network on all rows, fit
+    ``CastleRegressor(**model.best_params_)``.
+
+    Parameters
+    ----------
+    reg_betas : sequence of float
+        Strengths of the sparsity to choose among.
+    cv : int or splitter
+        Number of folds, which are random and keep classes in proportion; or any splitter of scikit-learn, or an
+        iterable of splits.
+    scoring : str or callable, optional
+        Choose by a scorer of scikit-learn on the left-out rows instead of by the validation loss.
+    one_standard_error : bool
+        Choose the strongest candidate whose mean is within one standard error of the best one's.
+    castle : Castle or sequence of Castle, optional
+        Details of the penalty. Several are all tried with every beta, such as
+        ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``.
+    objective, hidden_layer_sizes, regularizers, constraints, recipe, categorical_features, learning_rate, batch_size, \
+max_epochs, patience, random_state, verbose
+        As in :class:`CastleRegressor`.
+
+    Attributes
+    ----------
+    reg_beta_, reg_lambda_ : float
+        The chosen strengths.
+    cv_results_ : dict
+        As in scikit-learn's searches; scores are negative validation losses unless ``scoring`` is given.
+    best_index_, best_params_, best_score_
+        As in scikit-learn's searches.
+    best_regularizers_ : tuple of Regularizer
+        The chosen candidate.
+    folds_ : list of (train, held_out)
+        Rows of each fold.
+    fold_seeds_ : list of int
+        ``CastleRegressor(reg_beta_, random_state=fold_seeds_[k])``, trained on fold k with its left-out rows as
+        ``X_val``, is the network of that fold.
+    graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
+        As in :class:`CastleRegressor`, of the fold networks.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from castlereg import CastleRegressorCV
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = CastleRegressorCV((0.01, 1.0), cv=3, max_epochs=30, random_state=0).fit(X, y)
+    >>> model.reg_beta_ in (0.01, 1.0)
+    True
+    >>> model.predict_interval(X, coverage=0.8).shape
+    (442, 2)
+    """
+
+
+class NetworkRegressorCV(Regression, IntervalCV, NetworkCV):
+    """The same network with regularizers chosen among candidates by cross-validation in one batched run.
+
+    Parameters
+    ----------
+    candidates : sequence of sequence of Regularizer
+        To choose among; those with the same regularizers in different strengths are trained together.
+    cv, scoring, one_standard_error, hidden_layer_sizes, recipe, categorical_features, learning_rate, batch_size, \
+max_epochs, patience, random_state, verbose
+        As in :class:`CastleRegressorCV`.
+
+    Attributes
+    ----------
+    best_regularizers_, cv_results_, best_index_, best_params_, best_score_, folds_, fold_seeds_, history_, schema_, \
+validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
+        As in :class:`CastleRegressorCV`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from castlereg import NetworkRegressorCV
+    >>> from castlereg.regularizers import Dropout, L2
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> grid = [[], [L2(0.1)], [L2(0.01)], [Dropout(0.2)]]
+    >>> model = NetworkRegressorCV(grid, cv=3, max_epochs=20, random_state=0).fit(X, y)
+    >>> len(model.cv_results_["params"])
+    4
     """

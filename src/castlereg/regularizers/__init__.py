@@ -1,6 +1,6 @@
-"""Regularizers: one strategy per file, and the protocol they share.
+"""Regularizers: one strategy per file, the protocol they share, and the engine that combines them.
 
-None at all is the paper's Baseline: early stopping alone.
+None at all is the paper's Baseline: only early stopping.
 """
 
 from castlereg.regularizers.autoencoder import Autoencoder
@@ -11,6 +11,6 @@ from castlereg.regularizers.input_noise import InputNoise
 from castlereg.regularizers.l1 import L1
 from castlereg.regularizers.l2 import L2
 from castlereg.regularizers.mixup import MixUp
-from castlereg.regularizers.protocol import Regularizer
+from castlereg.regularizers.protocol import Own, Regularizer
 
-__all__ = ["L1", "L2", "Autoencoder", "BatchNorm", "Castle", "Dropout", "InputNoise", "MixUp", "Regularizer"]
+__all__ = ["L1", "L2", "Autoencoder", "BatchNorm", "Castle", "Dropout", "InputNoise", "MixUp", "Own", "Regularizer"]

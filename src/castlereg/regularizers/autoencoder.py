@@ -1,19 +1,18 @@
-"""Supervised autoencoder: the last hidden layer must also tell the features."""
+"""Supervised autoencoder: the last hidden layer must also predict the features."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from castlereg.layout import Layout
+from castlereg.losses import cell_losses
 from castlereg.network import glorot
-from castlereg.objective import Pass, cell_losses
 from castlereg.options import check_number
-from castlereg.regularizers.protocol import Regularizer
+from castlereg.regularizers.protocol import Own, Pass, Regularizer
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Autoencoder(Regularizer):
     """Add the loss of reconstructing all features from the last hidden layer of the target's sub-network (SAE).
 
     The head that reconstructs is one dense layer, trained along and dropped afterwards. The loss is the mean over
-    the features of squared error, logistic or softmax loss, as their kind asks, without missing cells. Unlike CASTLE
+    the features of squared error, logistic or softmax loss, as their kind asks, without missing values. Unlike CASTLE
     every feature is reconstructed from all of them, itself included.
 
     Parameters
@@ -42,36 +41,27 @@ class Autoencoder(Regularizer):
 
     strength: float = 1.0
 
-    needs_hidden_layers: ClassVar[bool] = True
+    needs_hidden_layers = True
+    terms = ("autoencoder",)
 
     def __post_init__(self) -> None:
         check_number("Autoencoder's strength", self.strength, least=0)
 
-    @property
-    def rows_are_independent(self) -> bool:
-        """Whether devices may each take some rows of a batch."""
-        return True
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """Name of the term."""
-        return ("autoencoder",)
-
-    def start_heads(
+    def start(
         self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int, rng: np.random.Generator
-    ) -> dict[str, Any]:
+    ) -> Own:
         """Draw the weights of one head per target."""
         outputs = layout.n_features * layout.output_width
         weights = np.stack([glorot(rng, hidden_layer_sizes[-1], outputs) for _ in layout.targets])
-        return {"weights": weights, "bias": np.zeros((len(layout.targets), outputs), np.float32)}
+        return Own({"weights": weights, "bias": np.zeros((len(layout.targets), outputs), np.float32)})
 
-    def penalty(self, seen: Pass, heads: dict[str, Array]) -> tuple[Array, dict[str, Array]]:
+    def penalty(self, seen: Pass, own: Own) -> tuple[Array, dict[str, Array]]:
         """Return the weighted loss and the loss."""
         layout = seen.layout
         assert seen.units is not None  # needs_hidden_layers
         features = jnp.arange(layout.n_features)
         units = seen.units[:, -len(layout.targets) :].swapaxes(0, 1)  # (targets, rows, width)
-        outputs = (units @ heads["weights"] + heads["bias"][:, None]).reshape(
+        outputs = (units @ own.trained["weights"] + own.trained["bias"][:, None]).reshape(
             len(layout.targets), -1, layout.n_features, layout.output_width
         )
         weight = seen.node_weight[features]

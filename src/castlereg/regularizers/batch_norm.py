@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jax import Array
 from castlereg.layout import Layout
 from castlereg.network import Dense, Parameters
 from castlereg.options import check_share
-from castlereg.regularizers.protocol import Regularizer
+from castlereg.regularizers.protocol import Own, Regularizer
 
 # Keeps units that hardly vary in most batches from being blown up by a rare row. With 1e-5 single networks went astray
 # (small start: diabetes 0.59 instead of 0.57, Facebook 0.36 instead of 0.30 over five splits).
@@ -50,7 +50,7 @@ class BatchNorm(Regularizer):
     that predicts has ordinary dense layers, and a row's prediction never depends on other rows. A batch of
     a single row is normalized by the running statistics.
 
-    Beside CASTLE it takes the sting out of the sparsity, since the scale of the input layers no longer matters.
+    Beside CASTLE it weakens the sparsity, since the scale of the input layers no longer matters.
 
     Parameters
     ----------
@@ -70,23 +70,19 @@ class BatchNorm(Regularizer):
 
     momentum: float = 0.9
 
-    needs_hidden_layers: ClassVar[bool] = True
+    needs_hidden_layers = True
 
     def __post_init__(self) -> None:
         check_share("BatchNorm's momentum", self.momentum)
 
-    def start_heads(
+    def start(
         self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int, rng: np.random.Generator
-    ) -> tuple[Any, ...]:
-        """Start with scale 1 and shift 0."""
-        shapes = _shapes(hidden_layer_sizes, n_trained)
-        return tuple(Affine(_full(1, shape), _full(0, shape)) for shape in shapes)
-
-    def start_state(self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int) -> Running:
-        """Start with mean 0 and variance 1, which the first batch replaces."""
+    ) -> Own:
+        """Start with scale 1 and shift 0; with mean 0 and variance 1, which the first batch replaces."""
         shapes = _shapes(hidden_layer_sizes, n_trained)
         counts = tuple(_full(0, shape[:-1]) for shape in shapes)
-        return Running(tuple(Moments(_full(0, shape), _full(1, shape)) for shape in shapes), counts)
+        moments = tuple(Moments(_full(0, shape), _full(1, shape)) for shape in shapes)
+        return Own(tuple(Affine(_full(1, shape), _full(0, shape)) for shape in shapes), Running(moments, counts))
 
     def on_parameters(self, parameters: Parameters, drawn: tuple[()]) -> Parameters:
         """Hold the biases still: a normalized layer forgets its bias, and Adam would make steps of rounding errors."""
@@ -96,20 +92,13 @@ class BatchNorm(Regularizer):
             hidden=tuple(layer._replace(bias=still(layer.bias)) for layer in parameters.hidden),
         )
 
-    def on_dense(
-        self,
-        z: Array,
-        layer: int,
-        weight: Array,
-        sampled: Array | None,
-        heads: tuple[Affine, ...],
-        state: Running,
-    ) -> tuple[Array, Running]:
+    def on_dense(self, z: Array, layer: int, weight: Array, sampled: Array | None, own: Own) -> tuple[Array, Own]:
         """Normalize; move the running statistics."""
-        own = sampled if layer == 0 else None  # only the input layers have statistics for each node
-        gamma, beta = (_rows(array, own) for array in heads[layer])
-        running = Moments(*(_rows(array, own) for array in state.moments[layer]))
-        count = _rows(state.seen[layer], own)
+        state: Running = own.running
+        nodes = sampled if layer == 0 else None  # only the input layers have statistics for each node
+        gamma, beta = (_rows(array, nodes) for array in own.trained[layer])
+        running = Moments(*(_rows(array, nodes) for array in state.moments[layer]))
+        count = _rows(state.seen[layer], nodes)
 
         several = jnp.sum(weight > 0) > 1
         here = _moments(z, weight, over_nodes=layer > 0)
@@ -119,16 +108,15 @@ class BatchNorm(Regularizer):
         # The plain mean of the first batches, until it would forget more slowly than the running one.
         keep = jnp.minimum(self.momentum, count / (count + 1))[..., None]
         moved = Moments(*(keep * old + (1 - keep) * new for new, old in zip(here, running, strict=True)))
-        moments = Moments(*(_put(a, own, b) for a, b in zip(state.moments[layer], moved, strict=True)))
-        seen = _put(state.seen[layer], own, count + several)
-        return gamma * normalized + beta, Running(
-            _replaced(state.moments, layer, moments), _replaced(state.seen, layer, seen)
-        )
+        moments = Moments(*(_put(a, nodes, b) for a, b in zip(state.moments[layer], moved, strict=True)))
+        seen = _put(state.seen[layer], nodes, count + several)
+        moved_on = Running(_replaced(state.moments, layer, moments), _replaced(state.seen, layer, seen))
+        return gamma * normalized + beta, own._replace(running=moved_on)
 
-    def folded(self, parameters: Parameters, heads: tuple[Affine, ...], state: Running) -> Parameters:
+    def folded(self, parameters: Parameters, own: Own) -> Parameters:
         """Take the running statistics, the scales and the shifts into the dense layers."""
         factors, shifts = [], []
-        for (gamma, beta), (mean, variance) in zip(heads, state.moments, strict=True):
+        for (gamma, beta), (mean, variance) in zip(own.trained, own.running.moments, strict=True):
             factor = gamma / jnp.sqrt(variance + _EPSILON)
             factors.append(factor)
             shifts.append(beta - mean * factor)
@@ -170,5 +158,5 @@ def _put(array: Array, nodes: Array | None, values: Array) -> Array:
     return values if nodes is None else jnp.asarray(array).at[nodes].set(values)
 
 
-def _replaced(items: tuple[Any, ...], place: int, item: Any) -> tuple[Any, ...]:
-    return (*items[:place], item, *items[place + 1 :])
+def _replaced(items: tuple[Any, ...], position: int, item: Any) -> tuple[Any, ...]:
+    return (*items[:position], item, *items[position + 1 :])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +37,7 @@ class Dropout(Regularizer):
 
     rate: float = 0.2
 
-    needs_hidden_layers: ClassVar[bool] = True
+    needs_hidden_layers = True
 
     def __post_init__(self) -> None:
         check_share("Dropout's rate", self.rate)

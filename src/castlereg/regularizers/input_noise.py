@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from castlereg.objective import Batch
+from castlereg.losses import Batch
 from castlereg.options import check_number
 from castlereg.regularizers.protocol import Regularizer, key, random_words
 

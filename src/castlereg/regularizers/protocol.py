@@ -1,34 +1,29 @@
 """What a regularizer may do: one class, one hook for each way to intervene.
 
-A regularizer is a frozen dataclass. Its fields annotated ``float`` are its *strengths*: they may differ between
-the members of a stack, so a grid of strengths trains as one program. All other fields belong to the program and must be
-hashable. Override only the hooks you need; each does nothing by default. Hooks are traced by JAX: they take and return
-arrays and use ``self.strength`` as a number.
+A regularizer is a frozen dataclass. Its fields annotated ``float`` are its *strengths*: they may differ between the
+members of a stack and from epoch to epoch, so a grid of strengths trains as one program. All other fields belong to the
+program and must be hashable. Override only the hooks you need; each does nothing by default. JAX traces the hooks: they
+take and return arrays.
 
-======================  =======================================================================
-hook                    what it is for
-======================  =======================================================================
-``on_batch``            change the rows of a step (input noise, MixUp)
-``on_parameters``       change the weights that a step runs with
-``on_dense``            change what a dense layer gives, before its ReLU, with state (batch norm)
-``on_hidden``           change hidden units, after the ReLU (dropout)
-``penalty``             add to the loss (L1, L2, autoencoder, CASTLE)
-``start_heads``         have trained arrays of its own (autoencoder, batch norm)
-``start_state``         have a state that changes with every step but is not trained (batch norm)
-``draw``                have random numbers for every step
-``needs_all_nodes``     train the sub-networks of all columns, not the target's alone (CASTLE)
-``folded``              leave something in the network that predicts (batch norm)
-``measures_cycles_by``  have the trainer keep a measure of cycles where sub-networks are sampled (CASTLE)
-``ends_acyclic``        have the trainer cut the graph to one without cycles on the way (exact CASTLE)
-``rows_are_independent``  let devices each take some rows of a batch
-======================  =======================================================================
+=================  ==================================================================================
+hook               purpose
+=================  ==================================================================================
+``start``          state of its own: trained arrays, and arrays that change without being trained
+``draw``           random numbers for every step, drawn on the host
+``on_batch``       change the rows of a step (input noise, MixUp)
+``on_parameters``  change the weights that a step runs with
+``on_dense``       change what a dense layer returns, before its ReLU (batch norm)
+``on_hidden``      change hidden units, after the ReLU (dropout)
+``penalty``        add to the loss (L1, L2, autoencoder, CASTLE)
+``folded``         leave something in the network that predicts (batch norm)
+=================  ==================================================================================
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -36,78 +31,58 @@ from jax import Array
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout
+from castlereg.losses import Batch
 from castlereg.network import Parameters
-from castlereg.objective import Batch, Pass
+
+
+class Own(NamedTuple):
+    """A regularizer's own state."""
+
+    trained: Any = ()  # arrays that are trained with the network
+    running: Any = ()  # arrays that each step may change
+
+
+class Cycles(NamedTuple):
+    """h(A) of the whole graph, of which a step trains some columns."""
+
+    value: Array  # ()
+    slope: Array  # (nodes, nodes run), of h(A) in the edges into the nodes that the step runs
+
+
+class Pass(NamedTuple):
+    """One pass of a batch through the network: what a penalty may use."""
+
+    parameters: Parameters  # of every sub-network that was run
+    batch: Batch  # as the network saw it
+    units: Array | None  # (rows, nodes run, width), last hidden layer; None in the linear form
+    losses: Array  # (rows, nodes run), the targets last
+    supervised: Array  # ()
+    nodes: Array | None  # (nodes run,), which nodes were run; None for all that are trained
+    node_share: Array  # (nodes run,), compensates for nodes that were not sampled
+    cycles: Cycles | None  # of the whole graph where some nodes were sampled
+    node_weight: Array  # (nodes,), 1, or 0 for constant columns
+    null_loss: Array | None  # (nodes,), see castlereg.losses.cell_losses
+    penalized: Array | None  # (channels, trained nodes), see castlereg.castle.l1_norm
+    layout: Layout
 
 
 class Regularizer:
     """Base of all regularizers: every hook, doing nothing."""
 
-    needs_hidden_layers: ClassVar[bool] = False  # whether it makes no sense in the linear form
+    needs_hidden_layers = False  # whether it makes no sense in the linear form
+    needs_all_nodes = False  # whether the sub-networks of all nodes are trained, or only the targets'
+    features_per_step: int | None = None  # features whose sub-networks each step trains, drawn at random; None for all
+    terms: tuple[str, ...] = ()  # names of what the penalty reports, for the history
 
     def __init_subclass__(cls) -> None:
         # A regularizer is a tree of its strengths: a stack of them is one regularizer with arrays for strengths.
         jax.tree_util.register_pytree_with_keys(cls, cls._flatten, cls._unflatten)
 
-    @property
-    def needs_all_nodes(self) -> bool:
-        """Whether the sub-networks of all nodes are trained, or the targets' alone."""
-        return False
-
-    @property
-    def ends_acyclic(self) -> bool:
-        """Whether the trainer cuts every member's graph to one without cycles and goes on with that.
-
-        :attr:`castlereg.objective.Pass.progress` tells how near the cut is.
-        """
-        return False
-
-    @property
-    def measures_cycles_by(self) -> str | None:
-        """Measure of cycles that its penalty has, as :func:`castlereg.objective.cycle_measure` takes it; None for none.
-
-        Where sub-networks are sampled, :attr:`castlereg.objective.Pass.cycles` is this measure of the whole graph.
-        """
-        return None
-
-    @property
-    def rows_are_independent(self) -> bool:
-        """Whether several devices may each take some rows of a batch, see ``docs/devices.md``.
-
-        True says that the loss stays a sum over rows, each times its weight, plus what depends on no row: nothing is
-        drawn for each row, no row sees another, and the penalty has no statistic of the batch but such sums.
-        """
-        return False
-
-    @property
-    def features_per_step(self) -> int | None:
-        """Features whose sub-networks are trained in each step, drawn at random; None for all."""
-        return None
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """Names of what :meth:`penalty` reports, for the history."""
-        return ()
-
-    def start_heads(
+    def start(
         self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int, rng: np.random.Generator
-    ) -> Any:
-        """Return the starting values of trained arrays of its own: a tuple, dict or array of float32.
-
-        Parameters
-        ----------
-        layout : Layout
-        hidden_layer_sizes : tuple of int
-        n_trained : int
-            Sub-networks that are trained.
-        rng : numpy.random.Generator
-            The member's own.
-        """
-        return ()
-
-    def start_state(self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int) -> Any:
-        """Return the starting values of arrays that change with every step but are not trained."""
-        return ()
+    ) -> Own:
+        """Return the state before the first step, of float32 arrays; ``n_trained`` sub-networks are trained."""
+        return Own()
 
     def draw(self, rng: np.random.Generator, steps: int, hidden_layer_sizes: tuple[int, ...]) -> Any:
         """Draw the random numbers of one epoch on the host: arrays of shape (steps, ...)."""
@@ -121,10 +96,8 @@ class Regularizer:
         """Change the weights that a step runs with; penalties see the weights as they are."""
         return parameters
 
-    def on_dense(
-        self, z: Array, layer: int, weight: Array, sampled: Array | None, heads: Any, state: Any
-    ) -> tuple[Array, Any]:
-        """Change what hidden layer ``layer`` gives before the ReLU.
+    def on_dense(self, z: Array, layer: int, weight: Array, sampled: Array | None, own: Own) -> tuple[Array, Own]:
+        """Change what hidden layer ``layer`` returns before the ReLU.
 
         Parameters
         ----------
@@ -135,25 +108,25 @@ class Regularizer:
             Of the batch; 0 for rows that only fill it up.
         sampled : array of int, shape (nodes,), optional
             Which of the trained nodes ``z`` holds; None for all.
-        heads, state
-            Its own arrays.
+        own : Own
 
         Returns
         -------
         z : array of shape (rows, nodes, width)
-        state
+        own : Own
+            With new running arrays.
         """
-        return z, state
+        return z, own
 
     def on_hidden(self, z: Array, layer: int, drawn: Any) -> Array:
         """Change the units of hidden layer ``layer`` after the ReLU, shape (rows, nodes, width)."""
         return z
 
-    def penalty(self, seen: Pass, heads: Any) -> tuple[Array | float, dict[str, Array]]:
+    def penalty(self, seen: Pass, own: Own) -> tuple[Array | float, dict[str, Array]]:
         """Return what to add to the loss, and the value of each of :attr:`terms`."""
         return 0.0, {}
 
-    def folded(self, parameters: Parameters, heads: Any, state: Any) -> Parameters:
+    def folded(self, parameters: Parameters, own: Own) -> Parameters:
         """Return the network that predicts: the trained one with what the regularizer leaves in it."""
         return parameters
 
@@ -189,31 +162,22 @@ def key(words: Array) -> Array:
 
 
 def check_regularizers(regularizers: Any, hidden_layer_sizes: tuple[int, ...] | None = None) -> tuple[Regularizer, ...]:
-    """Refuse what is not a sequence of regularizers that go together; return it as a tuple.
-
-    Parameters
-    ----------
-    regularizers : sequence of Regularizer
-    hidden_layer_sizes : tuple of int, optional
-        Of the network they are for.
-
-    Returns
-    -------
-    tuple of Regularizer
-    """
+    """Check that these are regularizers that go together, and with the network's layers; return them as a tuple."""
     if isinstance(regularizers, Regularizer | str) or not hasattr(regularizers, "__iter__"):
         raise ValueError(f"regularizers={regularizers!r} must be a sequence, such as [L2(0.01), Dropout(0.2)]")
     checked = tuple(regularizers)
-    for one in checked:
-        if not isinstance(one, Regularizer):
-            call = f": make one with {one.__name__}()" if isinstance(one, type) and issubclass(one, Regularizer) else ""
-            raise ValueError(f"regularizers has {one!r}, which is no regularizer{call}")
-        if one.needs_hidden_layers and hidden_layer_sizes == ():
+    for regularizer in checked:
+        if not isinstance(regularizer, Regularizer):
+            is_class = isinstance(regularizer, type) and issubclass(regularizer, Regularizer)
+            hint = f": make one with {regularizer.__name__}()" if is_class else ""
+            raise ValueError(f"regularizers has {regularizer!r}, which is not a regularizer{hint}")
+        if regularizer.needs_hidden_layers and hidden_layer_sizes == ():
             raise ValueError(
-                f"{type(one).__name__} acts on hidden layers, and hidden_layer_sizes=() has none: leave it out or "
-                "give the network a hidden layer"
+                f"{type(regularizer).__name__} acts on hidden layers, and hidden_layer_sizes=() has none: leave it out "
+                "or give the network a hidden layer"
             )
-    names = [type(one).__name__ for one in checked] + [name for one in checked for name in one.terms]
+    names = [type(regularizer).__name__ for regularizer in checked]
+    names += [term for regularizer in checked for term in regularizer.terms]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"regularizers has {twice} more than once: give each once, with the strength you want")

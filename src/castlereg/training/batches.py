@@ -1,38 +1,29 @@
 """Which rows and which sub-networks each step sees, drawn on the host with NumPy.
 
-Random numbers inside a compiled program triple its compile time; index arrays do not. Shapes
-are rounded up to a few sizes, so that tables of different length run the same program.
+Random numbers inside a compiled program triple its compile time; index arrays do not. Shapes are rounded up to a few
+sizes, so that tables of different length run the same program.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
-Draws = Literal["shuffle", "independent"]
-
-
-def rounded_up(n: int) -> int:
-    """Round a length up: to powers of two until 1024, then in steps of an eighth.
-
-    Examples
-    --------
-    >>> [rounded_up(n) for n in (3, 100, 1025, 100_000)]
-    [16, 128, 1152, 106496]
-    """
-    power = 1 << max(n - 1, 15).bit_length()
-    if n <= 1024:
-        return power
-    step = power // 16
-    return -(-n // step) * step
+from castlereg.layout import Layout
+from castlereg.random_streams import OfNetwork, network_stream
+from castlereg.regularizers import Regularizer
+from castlereg.training.plan import Batches, Member, Plan
 
 
 @dataclass
-class BatchPlan:
-    """The stream of batches of one member.
+class BatchStream:
+    """The batches of one member.
 
     Parameters
     ----------
@@ -40,57 +31,125 @@ class BatchPlan:
         Training rows, as indices into the table.
     batch_size : int
     seed : SeedSequence
-        Rows and features have a stream each, so that what is drawn does not depend on how epochs are cut into calls.
-    draws : {"shuffle", "independent"}
+    batches : {"shuffle", "independent"}
         An epoch goes once through the rows in random order, the last batch being what is left; or it is
-        ``rows // batch_size`` batches drawn independently, as in the released code.
+        ``rows // batch_size`` batches drawn independently.
     """
 
     rows: NDArray[np.int32]
     batch_size: int
     seed: np.random.SeedSequence
-    draws: Draws = "shuffle"
+    batches: Batches = "shuffle"
+    _row_rng: np.random.Generator = field(init=False)
+    _feature_rng: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
-        rows, features = (
-            np.random.SeedSequence(self.seed.entropy, spawn_key=(*self.seed.spawn_key, k)) for k in (2, 3)
-        )
-        self._row_rng, self._feature_rng = np.random.default_rng(rows), np.random.default_rng(features)
+        self._row_rng = network_stream(self.seed, OfNetwork.BATCHES)
+        self._feature_rng = network_stream(self.seed, OfNetwork.FEATURES_PER_STEP)
 
     @property
     def steps(self) -> int:
         """Steps in an epoch."""
-        if self.draws == "independent":
+        if self.batches == "independent":
             return max(1, len(self.rows) // self.batch_size)
         return -(-len(self.rows) // self.batch_size)
 
-    def fill(self, batches: NDArray[np.int32], sampled: NDArray[np.int32] | None, n_features: int) -> None:
-        """Draw the next epochs.
+    def fill_rows(self, epochs: NDArray[np.int32]) -> None:
+        """Draw the rows of the next epochs into an array of shape (epochs, steps, batch_size).
 
-        Parameters
-        ----------
-        batches : array of shape (epochs, steps, batch_size)
-            Written in place; places beyond the rows of an epoch are left as they are.
-        sampled : array of shape (epochs, steps, nodes), optional
-            Written in place: features to reconstruct in each step, ascending, in front of the targets.
-        n_features : int
+        Entries beyond the rows of an epoch are left as they are.
         """
-        flat = batches.reshape(len(batches), -1)
-        for epoch in flat:
-            if self.draws == "shuffle":
+        for epoch in epochs.reshape(len(epochs), -1):
+            if self.batches == "shuffle":
                 epoch[: len(self.rows)] = self._row_rng.permutation(self.rows)
-            else:
-                for start in range(0, self.steps * self.batch_size, self.batch_size):
-                    drawn = self._row_rng.permutation(self.rows)[: self.batch_size]
-                    epoch[start : start + len(drawn)] = drawn
-        if sampled is not None:
-            n_targets = _targets_at_the_end(sampled, n_features)
-            chosen = sampled.shape[-1] - n_targets
-            steps = sampled[:, : self.steps].reshape(-1, sampled.shape[-1])
-            order = np.argsort(self._feature_rng.random((len(steps), n_features)), axis=1)[:, :chosen]
-            steps[:, :chosen] = np.sort(order, axis=1)
-            sampled[:, : self.steps] = steps.reshape(len(sampled), self.steps, -1)
+                continue
+            for start in range(0, self.steps * self.batch_size, self.batch_size):
+                drawn = self._row_rng.permutation(self.rows)[: self.batch_size]
+                epoch[start : start + len(drawn)] = drawn
+
+    def fill_features(self, epochs: NDArray[np.int32], n_features: int) -> None:
+        """Draw the features of each step, ascending, into an array of shape (epochs, steps, features per step)."""
+        chosen = epochs.shape[-1]
+        order = np.argsort(self._feature_rng.random((len(epochs) * self.steps, n_features)), axis=1)[:, :chosen]
+        epochs[:, : self.steps] = np.sort(order, axis=1).reshape(len(epochs), self.steps, chosen)
 
 
-def _targets_at_the_end(sampled: NDArray[np.int32], n_features: int) -> int:
-    return int(np.count_nonzero(sampled[0, 0] >= n_features))
+@dataclass
+class Draws:
+    """What the members of a stack draw for the next epochs: rows, features, and the regularizers' random numbers.
+
+    Parameters
+    ----------
+    members : sequence of Member
+    plan : Plan
+    layout : Layout
+    n_sampled : int, optional
+        Sub-networks that each step trains, the targets' included; None for all.
+    room : tuple of int
+        Epochs and steps that the arrays have room for.
+    empty_row : int
+        Fills up batches.
+    """
+
+    members: Sequence[Member]
+    plan: Plan
+    layout: Layout
+    n_sampled: int | None
+    room: tuple[int, int]
+    empty_row: int
+    streams: list[BatchStream] = field(init=False)
+    _regularizer_rngs: list[list[np.random.Generator]] = field(init=False)
+    _numbers: Any = ()  # of all members, those that have finished keep their last
+
+    def __post_init__(self) -> None:
+        self.streams = [
+            BatchStream(m.train_rows.astype(np.int32, copy=False), self.plan.batch_size, m.seed, self.plan.batches)
+            for m in self.members
+        ]
+        self._regularizer_rngs = [
+            [regularizer_stream(m.seed, OfNetwork.REGULARIZER_DRAWS, r) for r in m.regularizers] for m in self.members
+        ]
+
+    @property
+    def steps(self) -> NDArray[np.int32]:
+        """Steps in an epoch of every member."""
+        return np.array([stream.steps for stream in self.streams], np.int32)
+
+    def draw(
+        self, active: NDArray[np.bool_], epochs: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
+        """Draw the next epochs for the members that still train: rows, sub-networks to train, random numbers."""
+        shape = (len(self.members), *self.room)
+        batches = np.full((*shape, self.plan.batch_size), self.empty_row, np.int32)
+        sampled = None
+        if self.n_sampled is not None:
+            sampled = np.zeros((*shape, self.n_sampled), np.int32)
+            sampled[..., -len(self.layout.targets) :] = self.layout.targets
+        for i in np.flatnonzero(active):
+            self.streams[i].fill_rows(batches[i, :epochs])
+            if sampled is not None:
+                features = sampled[i, :epochs, :, : -len(self.layout.targets)]
+                self.streams[i].fill_features(features, self.layout.n_features)
+            drawn = self._drawn_by_regularizers(int(i), epochs)
+            if not jax.tree.leaves(self._numbers):
+                self._numbers = jax.tree.map(lambda a: np.zeros((len(self.members), *a.shape), a.dtype), drawn)
+            jax.tree.map(lambda of_all, its, i=i: of_all.__setitem__(i, its), self._numbers, drawn)
+        return batches, sampled, self._numbers
+
+    def _drawn_by_regularizers(self, i: int, epochs: int) -> Any:
+        """Draw a member's random numbers, shape (epochs, steps, ...) with room."""
+        steps, sizes = self.streams[i].steps, self.plan.hidden_layer_sizes
+        pairs = list(zip(self.members[i].regularizers, self._regularizer_rngs[i], strict=True))
+        by_epoch = [tuple(r.draw(rng, steps, sizes) for r, rng in pairs) for _ in range(epochs)]
+
+        def padded(*drawn: NDArray[Any]) -> NDArray[Any]:
+            out = np.zeros((*self.room, *drawn[0].shape[1:]), drawn[0].dtype)
+            out[:epochs, :steps] = drawn
+            return out
+
+        return jax.tree.map(padded, *by_epoch)
+
+
+def regularizer_stream(seed: np.random.SeedSequence, purpose: int, regularizer: Regularizer) -> np.random.Generator:
+    """Return a member's random stream for a regularizer, whatever others are beside it."""
+    return network_stream(seed, purpose, zlib.crc32(type(regularizer).__name__.encode()))

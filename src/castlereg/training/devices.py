@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from castlereg.options import check_integer
 
 MEMBERS = PartitionSpec("members")
 EVERYWHERE = PartitionSpec()
@@ -17,31 +21,82 @@ EVERYWHERE = PartitionSpec()
 # Fused operations compiled in XLA's older way.
 _QUICK = {"xla_cpu_use_fusion_emitters": False}
 
+_chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg_devices", default=None)
+
 
 @cache
 def prepare_jax() -> None:
     """Give JAX one CPU device per core and a compilation cache, unless the user has set these.
 
-    Runs once, before the first training. Nothing is changed when JAX has already started its
-    devices, or when ``jax_num_cpu_devices`` or ``jax_compilation_cache_dir`` (or their
-    environment variables) are set. Processes that ``jax.distributed`` has joined keep the devices they were given.
+    Runs once, before the first training. Nothing is changed when JAX has already started its devices, or when
+    ``jax_num_cpu_devices`` or ``jax_compilation_cache_dir`` (or their environment variables) are set.
     """
+    from platformdirs import user_cache_path
+
     config: Any = jax.config
-    given = (
-        "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "") or jax.distributed.is_initialized()
-    )
-    if config.jax_num_cpu_devices < 0 and not given:
+    if config.jax_num_cpu_devices < 0 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         try:
             config.update("jax_num_cpu_devices", _available_cores())
         except RuntimeError:
             pass  # the devices have started: train on those there are
     if config.jax_compilation_cache_dir is None:
-        config.update("jax_compilation_cache_dir", str(_cache_folder() / "jax"))
+        config.update("jax_compilation_cache_dir", str(user_cache_path("castlereg") / "jax"))
         config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
+@contextmanager
+def use_devices(devices: int | Sequence[jax.Device] | None = None) -> Iterator[None]:
+    """Choose the devices of every fit inside a ``with`` block of this thread.
+
+    Without it, networks are shared among all devices of the process.
+
+    Parameters
+    ----------
+    devices : int or sequence of jax.Device, optional
+        How many devices, or which; all by default.
+
+    Examples
+    --------
+    >>> from castlereg import CastleRegressor, use_devices
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> with use_devices(1):
+    ...     model = CastleRegressor(n_members=2, max_epochs=2, random_state=0).fit(X, y)
+    """
+    if isinstance(devices, Iterable):
+        devices = tuple(devices)
+        if not devices or not all(isinstance(device, jax.Device) for device in devices):
+            raise ValueError(f"devices={devices!r} must be a number or some of jax.devices()")
+    elif devices is not None:
+        check_integer("devices", devices)
+        devices = int(devices)
+    token = _chosen.set(devices)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def training_mesh(n_members: int) -> Mesh:
+    """Return the devices that share the members: at most one per member."""
+    prepare_jax()
+    chosen, known = _chosen.get(), jax.local_devices()
+    if isinstance(chosen, int):
+        if chosen > len(known):
+            raise ValueError(f"use_devices({chosen}), but JAX has {len(known)}: {known}")
+        known = known[:chosen]
+    elif chosen is not None:
+        known = list(chosen)
+    return _mesh(tuple(known[: max(1, n_members)]))
+
+
+@cache
+def _mesh(devices: tuple[jax.Device, ...]) -> Mesh:
+    return Mesh(np.array(devices), ("members",), axis_types=(AxisType.Auto,))
+
+
 def sharded(mesh: Mesh) -> NamedSharding:
-    """Place the leading axis over the members axis of a mesh."""
+    """Place the leading axis over the devices of a mesh."""
     return NamedSharding(mesh, MEMBERS)
 
 
@@ -50,11 +105,16 @@ def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, EVERYWHERE)
 
 
+def release() -> None:
+    """Let go of arrays that nobody uses: JAX does so at its next call, which may be long after."""
+    jax.device_put(np.zeros(0, np.float32))
+
+
 def lanes(mesh: Mesh, members_per_device: int) -> int:
     """Members that advance side by side on one device.
 
-    A core is as busy with one member as with several, and members that are
-    trained one after the other cost nothing once they have finished; an accelerator needs them all at once.
+    A core is as busy with one member as with several, and members that are trained one after the other cost nothing once
+    they have finished; an accelerator needs them all at once.
     """
     return 1 if mesh.devices.flat[0].platform == "cpu" else members_per_device
 
@@ -62,20 +122,13 @@ def lanes(mesh: Mesh, members_per_device: int) -> int:
 def compiler_options(mesh: Mesh, *, quick: bool = False) -> dict[str, bool]:
     """Return XLA's options for a program on a mesh.
 
-    Devices that are cores of one process are busy with their own members: a matrix product that is shared out among
-    them makes each wait for the others.
-
-    Parameters
-    ----------
-    mesh : Mesh
-    quick : bool
-        Whether the program is to be compiled in less time, at the price of slower large operations.
+    Several cores are busy with their own members: a matrix product that is shared among them makes each wait for the
+    others. ``quick`` compiles in less time, at the price of slower large operations.
     """
     if mesh.devices.flat[0].platform != "cpu":
         return {}
-    processes = {device.process_index for device in mesh.devices.flat}
-    own = {"xla_cpu_multi_thread_eigen": False} if mesh.devices.size > len(processes) else {}
-    return own | (_quick_options() if quick else {})
+    single_threaded = {"xla_cpu_multi_thread_eigen": False} if mesh.devices.size > 1 else {}
+    return single_threaded | (_quick_options() if quick else {})
 
 
 @cache
@@ -92,14 +145,3 @@ def _available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _cache_folder() -> Path:
-    """Return the user's cache folder for castlereg, by the custom of the platform."""
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "castlereg"

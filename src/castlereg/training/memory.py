@@ -7,35 +7,32 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from castlereg.data.table import Table
 from castlereg.layout import Layout
-from castlereg.objective import trained_nodes
 from castlereg.regularizers import Regularizer
-from castlereg.training.members import Schedule, Table
-from castlereg.training.placement import least
+from castlereg.regularizers.engine import trained_nodes
 
 # Weights, Adam's two moments and the best weights stay; the gradient, its update and copies between calls come and go.
 _COPIES_OF_WEIGHTS = 8
 _SHARE = 0.5  # of the memory that is free
-_FALLBACK = 4 * 2**30  # where the system does not tell
+_FALLBACK = 4 * 2**30  # where the system does not say
 
 
 def members_that_fit(
     table: Table,
     hidden_layer_sizes: tuple[int, ...],
     regularizers: Sequence[Regularizer],
-    schedule: Schedule,
     memory: int | None = None,
 ) -> int:
-    """Count the networks that can be trained at once.
+    """Count the networks with these regularizers that can be trained at once.
 
     Parameters
     ----------
     table : Table
     hidden_layer_sizes : tuple of int
     regularizers : sequence of Regularizer
-    schedule : Schedule
     memory : int, optional
-        Bytes to use; half of what is free by default, in the joined process that has least.
+        Bytes to use; half of what is free by default.
 
     Returns
     -------
@@ -47,24 +44,21 @@ def members_that_fit(
     >>> import numpy as np
     >>> from castlereg.layout import Layout, Node
     >>> table = Table(np.zeros((100, 3), np.float32), Layout((Node(), Node(), Node(target=True))))
-    >>> narrow, wide = (members_that_fit(table, (w, w), (), Schedule(), memory=10**6) for w in (8, 99))
+    >>> narrow, wide = (members_that_fit(table, (w, w), (), memory=10**6) for w in (8, 99))
     >>> narrow > wide >= 1
     True
     """
     budget = int(_SHARE * free_memory()) if memory is None else memory
-    fit = max(1, budget // bytes_of_a_member(table, hidden_layer_sizes, regularizers, schedule))
-    return least(fit) if memory is None else fit
+    return max(1, budget // bytes_of_a_member(table, hidden_layer_sizes, regularizers))
 
 
-def bytes_of_a_member(
-    table: Table, hidden_layer_sizes: tuple[int, ...], regularizers: Sequence[Regularizer], schedule: Schedule
-) -> int:
+def bytes_of_a_member(table: Table, hidden_layer_sizes: tuple[int, ...], regularizers: Sequence[Regularizer]) -> int:
     """Estimate the memory that one network takes while it is trained: weights, batches, and the rows of an epoch."""
     layout = table.layout
     weights = n_weights(layout, hidden_layer_sizes, len(trained_nodes(regularizers, layout)))
     rows = len(table.inputs)
     batches = 16 * 2 * rows  # indices of up to sixteen epochs, here and on the device
-    epoch = rows * layout.n_channels // max(1, os.cpu_count() or 1)  # of the networks in training, one a core
+    epoch = rows * layout.n_channels // max(1, os.cpu_count() or 1)  # of the networks in training, one per core
     return 4 * (_COPIES_OF_WEIGHTS * weights + batches + epoch)
 
 

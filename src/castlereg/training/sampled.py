@@ -1,4 +1,4 @@
-"""Steps that train some sub-networks alone: cut them out, update them with moments of their own, put them back.
+"""Steps that train only some sub-networks: cut them out, update them with moments of their own, put them back.
 
 Where each step samples a few of many sub-networks, all others stay as they are: a step costs what the sampled ones
 cost, however wide the table. Each sub-network counts its own steps, so that Adam's first steps of each are as large
@@ -15,16 +15,16 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
+from castlereg.acyclicity import Acyclicity
 from castlereg.layout import Layout
 from castlereg.network import Parameters, squared_adjacency
-from castlereg.objective import cycle_measure
 
 # Where the nodes are in what each sub-network has for itself; the shared layers are left out.
 _NODE_AXES = Parameters(1, 0, (), 0, 0)  # type: ignore[arg-type]
 
 
 class KeptCycles(NamedTuple):
-    """The measure of cycles of the whole graph, kept from step to step."""
+    """h(A) of the whole graph, kept from step to step."""
 
     adjacency: Array  # (nodes, nodes), squared weights of all edges as they are
     value: Array  # (), h(A), by its slope since it was last measured
@@ -37,16 +37,16 @@ def keep_cycles(input_weights: Array, layout: Layout) -> KeptCycles:
     return KeptCycles(adjacency, jnp.zeros((), adjacency.dtype), jnp.zeros_like(adjacency))
 
 
-def refreshed(kept: KeptCycles, step: Array, nodes: Array, measure: str) -> KeptCycles:
+def refreshed(kept: KeptCycles, step: Array, nodes: Array, h: Acyclicity) -> KeptCycles:
     """Measure the graph anew once every sub-network may have had its turn.
 
-    In between, a step moves few columns of the graph, by little: the slope tells how the measure changes. Where all
+    In between, a step moves few columns of the graph, by little: the slope says how h changes. Where all
     nodes are sampled every step measures anew.
     """
     every = max(1, len(kept.adjacency) // len(nodes))
 
     def anew(kept: KeptCycles) -> KeptCycles:
-        value, slope = jax.value_and_grad(cycle_measure)(kept.adjacency, measure)
+        value, slope = jax.value_and_grad(h)(kept.adjacency)
         return KeptCycles(kept.adjacency, value, slope)
 
     return lax.cond(step % every == 0, anew, lambda kept: kept, kept)
@@ -63,24 +63,12 @@ class SampledMoments(NamedTuple):
     """Adam's moments where sub-networks are sampled."""
 
     own: Any  # of what each sub-network has for itself, with a count for each; the nodes are the first axis of all
-    shared: Any  # of the shared layers and the regularizers' heads
+    shared: Any  # of the shared layers and the regularizers' own_arrays
 
 
-def start_moments(adam: optax.GradientTransformation, network: Parameters, heads: Any) -> SampledMoments:
-    """Return moments of zero.
-
-    Parameters
-    ----------
-    adam : optax.GradientTransformation
-    network : Parameters
-        Of all sub-networks.
-    heads : tree of arrays
-
-    Returns
-    -------
-    SampledMoments
-    """
-    return SampledMoments(jax.vmap(adam.init)(_by_node(network)), adam.init((network.hidden, heads)))
+def start_moments(adam: optax.GradientTransformation, network: Parameters, own_arrays: Any) -> SampledMoments:
+    """Return moments of zero."""
+    return SampledMoments(jax.vmap(adam.init)(_by_node(network)), adam.init((network.hidden, own_arrays)))
 
 
 def update(
@@ -89,67 +77,26 @@ def update(
     moments: SampledMoments,
     nodes: Array,
 ) -> tuple[tuple[Parameters, Any], SampledMoments]:
-    """Turn the gradient of some sub-networks into a step.
-
-    Parameters
-    ----------
-    adam : optax.GradientTransformation
-    gradient : (Parameters, tree of arrays)
-        Of the sampled sub-networks and of the heads.
-    moments : SampledMoments
-        Of all.
-    nodes : array of int
-        Which were sampled, ascending.
-
-    Returns
-    -------
-    step : (Parameters, tree of arrays)
-    moments : SampledMoments
-    """
-    network, heads = gradient
-    shared_step, shared = adam.update((network.hidden, heads), moments.shared)
+    """Turn the gradient of some sub-networks into a step."""
+    network, own_arrays = gradient
+    shared_step, shared = adam.update((network.hidden, own_arrays), moments.shared)
     own = jax.tree.map(partial(_cut, nodes, axis=0), moments.own)
     step, own = jax.vmap(adam.update)(_by_node(network), own)
     put = jax.tree.map(partial(_moved_slices, nodes, axis=0, into=True), moments.own, own)
-    hidden, heads = shared_step
+    hidden, own_arrays = shared_step
     step = step._replace(input_weights=step.input_weights.swapaxes(0, 1), hidden=hidden)
-    return (step, heads), SampledMoments(put, shared)
+    return (step, own_arrays), SampledMoments(put, shared)
 
 
 def put_back(parameters: Parameters, nodes: Array, sampled: Parameters) -> Parameters:
-    """Write sub-networks back into all.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        Of all sub-networks.
-    nodes : array of int
-    sampled : Parameters
-        Of these nodes; the shared layers are taken from here.
-
-    Returns
-    -------
-    parameters : Parameters
-    """
+    """Write sub-networks back into all."""
     put = partial(_moved_slices, nodes, into=True)
     own = jax.tree.map(put, _own(parameters), _own(sampled), _axes(parameters))
     return own._replace(hidden=sampled.hidden)
 
 
 def cut_out(parameters: Parameters, nodes: Array) -> Parameters:
-    """Take sub-networks out of all, as :func:`castlereg.network.select` does, but faster on a core.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        Of all sub-networks.
-    nodes : array of int
-
-    Returns
-    -------
-    parameters : Parameters
-        Of these nodes, and the shared layers.
-    """
+    """Take sub-networks out of all, as :func:`castlereg.network.select` does, but faster on a core."""
     own = jax.tree.map(partial(_cut, nodes), _own(parameters), _axes(parameters))
     return own._replace(hidden=parameters.hidden)
 
@@ -160,18 +107,7 @@ def _cut(nodes: Array, array: Array, axis: int) -> Array:
 
 
 def _moved_slices(nodes: Array, to: Array, source: Array, axis: int, *, into: bool) -> Array:
-    """Move slices one after the other, in place: a gather goes cell by cell, and a scatter copies the array first.
-
-    Parameters
-    ----------
-    nodes : array of int
-    to, source : array
-        Of all nodes and of some: which, ``into`` tells.
-    axis : int
-        Of the nodes.
-    into : bool
-        Whether slices go into their places, or out of them.
-    """
+    """Move slices one after the other, in place: a gather goes cell by cell, and a scatter copies the array first."""
 
     def one(i: Array, to: Array) -> Array:
         there, here = (nodes[i], i) if into else (i, nodes[i])
@@ -181,7 +117,7 @@ def _moved_slices(nodes: Array, to: Array, source: Array, axis: int, *, into: bo
 
 
 def _by_node(parameters: Parameters) -> Parameters:
-    """Lay what each sub-network has for itself out in one piece: the moments of a few of many are far apart else."""
+    """Lay what each sub-network has for itself out in one piece: the moments of a few of many are far apart otherwise."""
     return _own(parameters)._replace(input_weights=parameters.input_weights.swapaxes(0, 1))
 
 

@@ -1,9 +1,10 @@
-"""What training leaves: weights, losses, a history, and warnings of what went wrong."""
+"""The result of training: weights, losses, a history, and warnings of what went wrong."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -11,19 +12,21 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from castlereg.data.scaling import Standardization
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, unpack
 from castlereg.notices import warn_user
-from castlereg.training.members import Schedule
-from castlereg.training.program import RATE_AFTER_RESTART, MemberState
-from castlereg.training.standardization import Standardization
+from castlereg.training.program import RATE_AFTER_RESTART, log_columns
+
+if TYPE_CHECKING:
+    from castlereg.training.stack import Stack
 
 Log = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
 class TrainedStack:
-    """What training leaves: per member, in the order given.
+    """The result of training, per member, in the order given.
 
     Attributes
     ----------
@@ -47,6 +50,29 @@ class TrainedStack:
     best_epoch: NDArray[np.int32]
     history: pd.DataFrame
     interrupted: bool
+
+    @classmethod
+    def of(cls, stack: Stack, interrupted: bool) -> TrainedStack:
+        """Collect the best weights of a stack; warn about what the user should know."""
+        setup, states = stack.setup, stack.read(stack.states)
+        history = history_frame(stack.logs, log_columns(setup.regularizers))
+        if interrupted and not np.isfinite(states.best_loss).all():
+            raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
+        if interrupted:
+            warn_user(
+                f"training was interrupted after {int(states.epoch.max())} of at most {setup.plan.max_epochs} epochs: "
+                "the model is the best so far",
+                ConvergenceWarning,
+            )
+        _report_restarts(history, states.best_loss, states.rate, setup.plan.learning_rate)
+        return cls(
+            parameters=_unpacked(states.best, setup.plan.hidden_layer_sizes, setup.layout),
+            standardization=setup.standardization,
+            validation_loss=states.best_loss,
+            best_epoch=states.best_epoch,
+            history=history.drop(columns="finite"),
+            interrupted=interrupted,
+        )
 
     @classmethod
     def joined(cls, stacks: Sequence[TrainedStack]) -> TrainedStack:
@@ -81,7 +107,7 @@ class TrainedStack:
         )
 
 
-def unpack_all(packed: Packed, hidden_layer_sizes: tuple[int, ...], layout: Layout) -> Parameters:
+def _unpacked(packed: Packed, hidden_layer_sizes: tuple[int, ...], layout: Layout) -> Parameters:
     """Unpack a stack of weights into parameters with a leading member axis."""
     members = [unpack(Packed(*one), hidden_layer_sizes, layout.output_width) for one in zip(*packed, strict=True)]
     stacked: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *members)
@@ -115,22 +141,21 @@ def history_frame(logs: Sequence[Log], columns: Sequence[str]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True).sort_values(["member", "epoch"], ignore_index=True)
 
 
-def report_restarts(history: pd.DataFrame, states: MemberState, schedule: Schedule) -> None:
-    """Warn of epochs that were undone; refuse a stack of which no network ever had a finite loss."""
+def _report_restarts(history: pd.DataFrame, best_loss: Any, rate: Any, learning_rate: float) -> None:
+    """Warn of epochs that were undone; raise if no network ever had a finite loss."""
     for row in history[history["finite"] == 0].itertuples():
         warn_user(
             f"network {row.member}: the loss was not finite in epoch {row.epoch}; went on from epoch {row.epoch - 1} "
             f"with learning rate {row.learning_rate * RATE_AFTER_RESTART:.1g}: a lower learning_rate avoids this",
             ConvergenceWarning,
         )
-    failed = np.flatnonzero(~np.isfinite(states.best_loss))
+    failed = np.flatnonzero(~np.isfinite(best_loss))
     if len(failed) == 0:
         return
     message = (
         f"network {', '.join(map(str, failed))} had no epoch with a finite loss, at learning rates from "
-        f"{schedule.learning_rate:g} down to {float(states.rate[failed[0]]):.1g}: lower learning_rate, reg_lambda or "
-        "reg_beta"
+        f"{learning_rate:g} down to {float(rate[failed[0]]):.1g}: lower learning_rate, reg_lambda or reg_beta"
     )
-    if len(failed) == len(states.best_loss):
+    if len(failed) == len(best_loss):
         raise FloatingPointError(message)
     warn_user(message, ConvergenceWarning)

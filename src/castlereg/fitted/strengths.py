@@ -1,8 +1,8 @@
-"""What an edge is worth: how much worse its effect is told when the edge is left out.
+"""Edge strengths: how much worse an effect is predicted when an edge is left out.
 
-The paper's weight of an edge is a norm of input weights (eq. 7), which says little across effects: the layers behind
-may make much of a small weight or little of a large one, and effects differ in their noise and their kind. The strength
-of an edge is in units of likelihood, the same for all.
+The paper's weight of an edge is a norm of input weights (eq. 7), which says little across effects: later layers may
+enlarge a small weight or shrink a large one, and effects differ in their noise and their kind. The strength of an edge
+is in units of likelihood, the same for all.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.layout import Layout
+from castlereg.losses import Batch, cell_losses, mean_losses, node_scores
 from castlereg.network import Parameters, after_input_layer, input_layer
-from castlereg.objective import Batch, cell_losses, mean_losses, node_scores
 
 _MOST_ROWS, _LEAST_ROWS = 2000, 128
 _MOST_OPERATIONS = 1e11  # a few seconds
@@ -28,18 +28,18 @@ def edge_strengths(
 
     Leaving an edge out, the mean of its cause standing in for every value, costs the effect some log-likelihood a row,
     ``c``. The strength is ``sqrt(1 - exp(-2 c))``. For a numeric effect that is the root of the share of the squared
-    error without the edge that the edge takes away: like a correlation, 0 for an edge that tells nothing and 1 for one
-    that tells all.
+    error without the edge that the edge takes away: like a correlation, 0 for an edge that carries nothing and 1 for one
+    that carries everything.
 
     Parameters
     ----------
     parameters : Parameters
         NumPy arrays, of all sub-networks.
     batch : Batch
-        NumPy arrays; see :func:`rows_looked_at` for how many rows are enough.
+        NumPy arrays; see :func:`enough_rows` for how many.
     layout : Layout
     null_loss : array of shape (nodes,), optional
-        Units of the losses, see :func:`castlereg.objective.cell_losses`; 1 by default.
+        Units of the losses, see :func:`castlereg.losses.cell_losses`; 1 by default.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def edge_strengths(
     cost = np.zeros((layout.n_nodes, layout.n_nodes))
     for cause in range(layout.n_nodes):
         own = np.flatnonzero(layout.channel_nodes == cause)
-        # Standardized channels have a mean of zero, so this is what the layer says of a cause at its mean.
+        # Standardized channels have a mean of zero, so this is what the layer returns for a cause at its mean.
         share = np.tensordot(batch.inputs[:, own], parameters.input_weights[own], axes=1)
         cost[cause] = scores(weighed - share) - with_all
     is_edge = np.zeros_like(cost, dtype=bool)
@@ -84,23 +84,13 @@ def edge_strengths(
     return np.where(is_edge, np.maximum(strength, np.finfo(np.float32).tiny), 0.0)
 
 
-def rows_looked_at(layout: Layout, width: int) -> int:
-    """Return how many rows are enough to know strengths by, fewer where nodes are many.
-
-    Parameters
-    ----------
-    layout : Layout
-    width : int
-        Of the widest layer.
-
-    Returns
-    -------
-    int
+def enough_rows(layout: Layout, width: int) -> int:
+    """Return how many rows are enough to measure strengths, fewer where nodes are many; ``width`` is the widest layer's.
 
     Examples
     --------
     >>> from castlereg.layout import Layout, Node
-    >>> rows_looked_at(Layout((*[Node()] * 30, Node(target=True))), 31)
+    >>> enough_rows(Layout((*[Node()] * 30, Node(target=True))), 31)
     2000
     """
     n = layout.n_nodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from castlereg.data.table import Table
 from castlereg.notices import warn_user
-from castlereg.regularizers import Regularizer
-from castlereg.training import Member, Schedule, Table, TrainedStack, train
+from castlereg.regularizers import Castle, Regularizer
+from castlereg.training import Member, Plan, TrainedStack, phases_for, train
 from castlereg.training.memory import members_that_fit
+from castlereg.training.sources import Source
 
-Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
+Candidate = tuple[Regularizer, ...]
 
 
 @dataclass(frozen=True)
@@ -27,18 +29,16 @@ class FoldGrid:
     Attributes
     ----------
     candidates : list of tuple of Regularizer
+        Those that were trained on all folds: all of them, unless Ctrl-C came between.
     losses : array of shape (candidates, folds)
         Validation loss of each network at its best epoch.
     stack : TrainedStack
         Candidate by candidate, fold by fold.
-    trained : list of int
-        Which of the candidates that were asked for these are; fewer than all when training was interrupted.
     """
 
-    candidates: list[tuple[Regularizer, ...]]
+    candidates: list[Candidate]
     losses: NDArray[np.float64]
     stack: TrainedStack
-    trained: list[int]
 
     @property
     def best(self) -> int:
@@ -48,22 +48,18 @@ class FoldGrid:
     def of(self, folds: NDArray[np.int64]) -> FoldGrid:
         """Keep some folds, such as those of one split."""
         members = np.arange(len(self.candidates))[:, None] * self.losses.shape[1] + folds
-        return FoldGrid(self.candidates, self.losses[:, folds], self.stack.take(members.ravel()), self.trained)
+        return FoldGrid(self.candidates, self.losses[:, folds], self.stack.take(members.ravel()))
 
-    def members(self, candidate: int) -> NDArray[np.int64]:
-        """Return the places of a candidate's fold networks in the stack."""
-        n_folds = self.losses.shape[1]
-        return candidate * n_folds + np.arange(n_folds)
+    def trained(self, candidate: int) -> NDArray[np.int64]:
+        """Return the folds on which a candidate's network had a finite loss."""
+        return np.flatnonzero(np.isfinite(self.losses[candidate]))
 
-    def chosen(self) -> TrainedStack:
-        """Return the fold networks of the best candidate."""
-        return self.stack.take(self.members(self.best))
+    def networks(self, candidate: int, folds: NDArray[np.int64]) -> TrainedStack:
+        """Return a candidate's networks of some folds."""
+        return self.stack.take(candidate * self.losses.shape[1] + folds)
 
 
-def choose(
-    scores: NDArray[np.float64],
-    strengths: Sequence[tuple[float, ...]] | None = None,
-) -> int:
+def choose(scores: NDArray[np.float64], strengths: Sequence[tuple[float, ...]] | None = None) -> int:
     """Choose a candidate by its mean score over folds.
 
     Parameters
@@ -72,11 +68,7 @@ def choose(
         Higher is better.
     strengths : sequence of tuple of float, optional
         For the one-standard-error rule: of the candidates whose mean is within one standard error of the best one's,
-        the strongest is taken. Without them the best one is.
-
-    Returns
-    -------
-    int
+        the strongest is chosen. By default the best one is.
 
     Examples
     --------
@@ -108,66 +100,60 @@ def strengths_of(candidate: Sequence[Regularizer]) -> dict[str, float]:
     """
     named = {}
     for regularizer in candidate:
-        prefix = "" if any(name.startswith("reg_") for name in vars(regularizer)) else f"{type(regularizer).__name__}."
+        if isinstance(regularizer, Castle):
+            named |= {"reg_beta": float(regularizer.reg_beta), "reg_lambda": float(regularizer.reg_lambda)}
+            continue
         for path, leaf in jax.tree_util.tree_leaves_with_path(regularizer):
-            named[f"{prefix}{path[-1].name}"] = float(leaf)
+            named[f"{type(regularizer).__name__}.{path[-1].name}"] = float(leaf)
     return named
 
 
 def train_folds(
-    table: Table,
-    folds: Sequence[Fold],
+    rows: Table | Source,
+    folds: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+    plan: Plan,
     *,
     candidates: Sequence[Sequence[Regularizer]] = ((),),
-    seeds: Sequence[np.random.SeedSequence] | int = 0,
-    schedule: Schedule = Schedule(),
+    seeds: Sequence[np.random.SeedSequence],
     progress: bool = False,
     most_members: int | None = None,
-    **training: Any,
 ) -> FoldGrid:
     """Train one network per fold and candidate in a single run.
 
-    Every network stops by the rows its fold leaves out. Networks of one fold start from the same weights and
-    see the same batches, whatever their regularizers. A grid that does not fit into memory is trained in parts, which
-    changes nothing: networks of a stack do not see each other.
+    Every network stops by the rows its fold leaves out. Networks of one fold start from the same weights and see the
+    same batches, whatever their regularizers. A grid that does not fit into memory is trained in parts, which changes
+    nothing: networks of a stack do not see each other.
 
     Parameters
     ----------
-    table : Table
+    rows : Table or Source
     folds : sequence of (train_rows, validation_rows)
+    plan : Plan
+        Its number of epochs is divided into the phases that each candidate needs.
     candidates : sequence of sequence of Regularizer
         Those with the same regularizers in different strengths are one program.
-    seeds : sequence of SeedSequence, or int
-        Of each fold; an integer is the entropy of all, and the folds are its children.
-    schedule : Schedule
+    seeds : sequence of SeedSequence
+        Of each fold.
     progress : bool
         Show a progress bar over the whole grid.
     most_members : int, optional
         Networks to train at once; by default as many as fit into memory.
-    **training
-        Passed to :func:`castlereg.training.train`.
 
     Returns
     -------
     FoldGrid
-        Of the candidates that were trained on all folds: all of them, unless Ctrl-C came between.
     """
     grid = [tuple(candidate) for candidate in candidates]
-    if isinstance(seeds, int):
-        seeds = [np.random.SeedSequence(seeds, spawn_key=(0, fold)) for fold in range(len(folds))]
-    members = [[Member(*fold, seed, candidate) for fold, seed in zip(folds, seeds, strict=True)] for candidate in grid]
-    if most_members is None:
-        most_members = members_that_fit(table, training["hidden_layer_sizes"], grid[0], schedule)
-    total = len(grid) * len(folds) * schedule.max_epochs
-    bar = tqdm(total=total, desc="training", unit="epoch", leave=False) if progress else None
+    bar = tqdm(total=len(grid) * len(folds) * plan.max_epochs, desc="training", unit="epoch", leave=False)
     done: dict[int, list[TrainedStack]] = {}
-    with bar or nullcontext():
-        for part in _parts(grid, len(folds), most_members):
-            stack = train(
-                table, [members[i][fold] for i, fold in part], schedule=schedule, progress=bar or False, **training
-            )
-            for place, (i, _) in enumerate(part):
-                done.setdefault(i, []).append(stack.take(np.array([place])))
+    with bar if progress else nullcontext():
+        bar.disable = not progress
+        for part in _parts(grid, len(folds), rows, plan, most_members):
+            members = [Member(*folds[fold], seeds[fold], grid[i]) for i, fold in part]
+            phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup)
+            stack = train(rows, members, replace(plan, phases=phases), progress=bar)
+            for position, (i, _) in enumerate(part):
+                done.setdefault(i, []).append(stack.take(np.array([position])))
             if stack.interrupted:
                 break
     trained = [i for i in range(len(grid)) if len(done.get(i, [])) == len(folds)]
@@ -175,18 +161,22 @@ def train_folds(
         raise KeyboardInterrupt("training was interrupted before any candidate was trained on all folds")
     if len(trained) < len(grid):
         warn_user(f"training was interrupted: {len(trained)} of {len(grid)} candidates were trained and are compared")
-    stack = TrainedStack.joined([one for i in trained for one in done[i]])
+    stack = TrainedStack.joined([stack for i in trained for stack in done[i]])
     losses = stack.validation_loss.astype(np.float64).reshape(len(trained), len(folds))
-    return FoldGrid([grid[i] for i in trained], losses, stack, trained)
+    return FoldGrid([grid[i] for i in trained], losses, stack)
 
 
-def _parts(grid: list[tuple[Regularizer, ...]], n_folds: int, most_members: int) -> list[list[tuple[int, int]]]:
-    """Cut the grid into runs of members with the same regularizers, candidate by candidate."""
+def _parts(
+    grid: list[Candidate], n_folds: int, rows: Table | Source, plan: Plan, most_members: int | None
+) -> list[list[tuple[int, int]]]:
+    """Cut the grid into runs of members with the same regularizers, candidate by candidate, that fit into memory."""
+    table = rows if isinstance(rows, Table) else rows.table
     by_structure: dict[Any, list[int]] = {}
     for i, candidate in enumerate(grid):
         by_structure.setdefault(jax.tree.structure(candidate), []).append(i)
     parts = []
     for alike in by_structure.values():
-        places = [(i, fold) for i in alike for fold in range(n_folds)]
-        parts += [places[start : start + most_members] for start in range(0, len(places), most_members)]
+        most = most_members or members_that_fit(table, plan.hidden_layer_sizes, grid[alike[0]])
+        cells = [(i, fold) for i in alike for fold in range(n_folds)]
+        parts += [cells[start : start + most] for start in range(0, len(cells), most)]
     return parts

@@ -1,0 +1,6 @@
+"""Fitted models: networks that predict, their graph, thresholds, strengths and intervals."""
+
+from castlereg.fitted.model import FittedModel, FoldBook
+from castlereg.fitted.networks import Networks
+
+__all__ = ["FittedModel", "FoldBook", "Networks"]

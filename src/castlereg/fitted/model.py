@@ -1,0 +1,116 @@
+"""The fitted model: everything that an estimator learns, in one immutable object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.reading import Columns
+from castlereg.data.rows import Rows
+from castlereg.data.splits import Fold
+from castlereg.data.targets import ClassTarget, Target
+from castlereg.fitted.networks import Networks
+from castlereg.regularizers import Regularizer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from castlereg.graph import CausalGraph
+
+
+@dataclass(frozen=True)
+class FoldBook:
+    """What cross-validation leaves.
+
+    Parameters
+    ----------
+    folds : list of (training rows, left-out rows)
+        In the user's order of rows.
+    seeds : list of int
+        Of each fold.
+    fold_of : array of int, shape (networks,)
+        Fold of each network of the model.
+    errors : list of list of array
+        For each fold with a network, and each target, how far its prediction was off on the rows that it left out: the
+        absolute error of numbers, one minus the probability of the true class.
+    results : dict
+        Scores, as scikit-learn's ``cv_results_``.
+    best : int
+        Index of the chosen candidate.
+    regularizers : tuple of Regularizer
+        The chosen candidate.
+    """
+
+    folds: list[Fold]
+    seeds: list[int]
+    fold_of: NDArray[np.int64]
+    errors: list[list[NDArray[np.float64]]]
+    results: dict[str, Any]
+    best: int
+    regularizers: tuple[Regularizer, ...]
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """What a fit learns.
+
+    Parameters
+    ----------
+    networks : Networks
+        The trained networks, with the preprocessing that they share.
+    history : DataFrame
+        One row per network and epoch.
+    validation_loss : float
+        Mean over networks, each at its best epoch.
+    graph : CausalGraph or None
+        None when only the targets' sub-networks were trained.
+    folds : FoldBook or None
+        None without cross-validation.
+    """
+
+    networks: Networks
+    history: pd.DataFrame
+    validation_loss: float
+    graph: CausalGraph | None = None
+    folds: FoldBook | None = None
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How rows become channels."""
+        return self.networks.preprocessing
+
+    @property
+    def targets(self) -> tuple[Target, ...]:
+        """Names and values of the targets."""
+        return self.preprocessing.targets
+
+    @property
+    def classes(self) -> list[NDArray[Any]]:
+        """Classes of each target that has some."""
+        return [target.classes for target in self.targets if isinstance(target, ClassTarget)]
+
+    def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
+        """Number the levels of columns as in training; warn of new levels and new missing values."""
+        cells = self.preprocessing.cells(columns, what)
+        if not columns.complete:
+            self.preprocessing.warn_of_new_missing(cells, what)
+        return cells
+
+    def predict(self, columns: Columns) -> list[NDArray[np.float64]]:
+        """Predict every target, the mean over networks: values (rows,) or probabilities (rows, classes)."""
+        return [values.mean(axis=0) for values in self.networks.predict(self.cells(columns))]
+
+    def predict_by_fold(self, columns: Columns) -> list[NDArray[np.float64]]:
+        """Predict every target, the mean over each fold's networks: (folds, rows) or (folds, rows, classes)."""
+        assert self.folds is not None
+        members = [self.folds.fold_of == fold for fold in np.unique(self.folds.fold_of)]
+        by_network = self.networks.predict(self.cells(columns))
+        return [np.stack([values[of_fold].mean(axis=0) for of_fold in members]) for values in by_network]
+
+    def log_likelihood(self, rows: Rows) -> float:
+        """Return the mean log-likelihood of rows over all columns, and over networks."""
+        return float(self.networks.log_likelihoods(self.preprocessing.table(self.preprocessing.coded(rows))).mean())

@@ -1,0 +1,136 @@
+"""Losses of cells: squared error, logistic or softmax by the kind of node, in units that all kinds share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from castlereg.layout import Layout, Node
+
+
+class Batch(NamedTuple):
+    """Some rows of a table, as the network sees them."""
+
+    inputs: Array  # (rows, channels), standardized
+    truth: Array  # (rows, nodes, outputs), what the sub-networks should predict
+    weight: Array  # (rows,), 1 / rows for a plain mean; 0 for rows that only fill up the batch
+    observed: Array | None = None  # (rows, nodes), 0 for missing values and 1 elsewhere; None if nothing is missing
+
+
+def cell_losses(
+    outputs: Array, batch: Batch, layout: Layout, nodes: Array | None = None, null_loss: Array | None = None
+) -> Array:
+    """Loss of every cell in units that all kinds share, and 0 for missing values.
+
+    The squared error of a standardized column is 1 for a model that predicts its mean. Losses of binary and categorical
+    nodes are therefore divided by the loss of predicting their base rates, the entropy: 1 means "knows nothing" for
+    every kind, and a node weighs the same whichever kind it is.
+
+    Parameters
+    ----------
+    outputs : array of shape (rows, nodes, outputs)
+        From :func:`castlereg.network.forward`.
+    batch : Batch
+        With the truth of all nodes.
+    layout : Layout
+    nodes : array of int, optional
+        Which nodes ``outputs`` holds; all by default.
+    null_loss : array of shape (all nodes,), optional
+        Entropy of the binary and categorical nodes, 1 for numeric ones; ones by default.
+
+    Returns
+    -------
+    array of shape (rows, nodes)
+    """
+    losses = node_losses(outputs, batch.truth if nodes is None else batch.truth[:, nodes], layout, nodes)
+    if null_loss is not None:
+        losses = losses / (null_loss if nodes is None else null_loss[nodes])
+    if batch.observed is None:
+        return losses
+    return losses * (batch.observed if nodes is None else batch.observed[:, nodes])
+
+
+def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | None = None) -> Array:
+    """Loss of every row and node by the node's kind, shape (rows, nodes).
+
+    Parameters
+    ----------
+    outputs, truth : array of shape (rows, nodes, outputs)
+        The truth is standardized for numeric nodes, 0 or 1 for binary ones and for each level of categorical ones.
+    layout : Layout
+    nodes : array of int, optional
+        Which nodes the second axis holds; all by default.
+    """
+    if nodes is None:  # each node's kind is known when the program is compiled: compute only its loss
+        parts = [_losses_of_kind(node, outputs[:, at], truth[:, at]) for node, at in layout.alike]
+        return jnp.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+    losses = squared_error(outputs[..., 0], truth[..., 0])
+    is_binary, is_categorical = layout.is_kind("binary"), layout.is_kind("categorical")
+    if is_binary.any():
+        losses = jnp.where(jnp.asarray(is_binary)[nodes], logistic_loss(outputs[..., 0], truth[..., 0]), losses)
+    if is_categorical.any():
+        used = jnp.asarray(layout.output_used)[nodes]
+        softmax = softmax_loss(jnp.where(used, outputs, -1e30), jnp.where(used, truth, 0.0))
+        losses = jnp.where(jnp.asarray(is_categorical)[nodes], softmax, losses)
+    return losses
+
+
+def squared_error(outputs: Array, truth: Array) -> Array:
+    """Loss of numeric nodes, of any shape."""
+    return (outputs - truth) ** 2
+
+
+def logistic_loss(logits: Array, truth: Array) -> Array:
+    """Loss of binary nodes, of any shape; the truth is 0, 1 or a share between."""
+    return jax.nn.softplus(logits) - truth * logits
+
+
+def softmax_loss(logits: Array, truth: Array) -> Array:
+    """Loss of categorical nodes, shape (..., levels) to (...); the truth is one-hot or shares."""
+    return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(truth * logits, axis=-1)
+
+
+def _losses_of_kind(node: Node, outputs: Array, truth: Array) -> Array:
+    if node.kind == "categorical":
+        return softmax_loss(outputs[..., : node.levels], truth[..., : node.levels])
+    loss = squared_error if node.kind == "numeric" else logistic_loss
+    return loss(outputs[..., 0], truth[..., 0])
+
+
+def log_likelihood_loss(losses: Array, batch: Batch, layout: Layout, node_weight: Array, null_loss: Array) -> Array:
+    """Negative log-likelihood of the rows, summed over nodes, shape ().
+
+    A sum of squared errors treats all nodes as equally noisy, which standardized columns are not, and then prefers
+    arrows into the less noisy ones. The likelihood gives each numeric node a noise of its own.
+
+    Parameters
+    ----------
+    losses : array of shape (rows, nodes)
+        From :func:`cell_losses`, of all nodes.
+    batch : Batch
+    layout : Layout
+    node_weight : array of shape (nodes,)
+        0 for constant columns.
+    null_loss : array of shape (nodes,)
+        Units of the losses.
+    """
+    return jnp.sum(node_weight * node_scores(mean_losses(losses, batch), layout, null_loss))
+
+
+def mean_losses(losses: Array, batch: Batch) -> Array:
+    """Mean loss of every node over the rows in which its value is known, shape (rows, nodes) to (nodes,)."""
+    weight = batch.weight[:, None] * (1.0 if batch.observed is None else batch.observed)
+    return jnp.sum(weight * losses, axis=0) / jnp.maximum(jnp.sum(weight, axis=0), 1e-12)
+
+
+def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
+    """Negative log-likelihood per row of every node, up to a constant: shape (nodes,) to (nodes,), in nats.
+
+    Half the logarithm of the mean squared error of numeric nodes, the log loss of all others.
+    """
+    numeric = layout.is_kind("numeric")
+    # A batch may be fitted exactly, or have no value of a node.
+    return jnp.where(numeric, 0.5 * jnp.log(jnp.maximum(mean, 1e-6)), mean * null_loss)

@@ -1,0 +1,154 @@
+"""The supervised loss and what regularizers make of it: the number that training minimizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from castlereg.acyclicity import Acyclicity
+from castlereg.castle import supervised_loss
+from castlereg.layout import Layout
+from castlereg.losses import Batch, cell_losses
+from castlereg.network import Parameters, forward, hidden_units, output_layer, select, squared_adjacency
+from castlereg.regularizers.castle import acyclicity_of
+from castlereg.regularizers.protocol import Cycles, Own, Pass, Regularizer
+
+
+def trained_nodes(regularizers: Sequence[Regularizer], layout: Layout) -> tuple[int, ...]:
+    """Return the nodes whose sub-networks are trained: the targets, or all when a regularizer needs them."""
+    if any(regularizer.needs_all_nodes for regularizer in regularizers):
+        return tuple(range(layout.n_nodes))
+    return layout.targets
+
+
+def node_shares(n_run: int, layout: Layout) -> NDArray[np.float32]:
+    """Return the factors of the nodes that a step runs, so that sums over nodes are right on average.
+
+    Each of s sampled features out of d stands for d / s of them; the targets are run in every step.
+
+    Examples
+    --------
+    >>> from castlereg.layout import Layout, Node
+    >>> node_shares(3, Layout((Node(), Node(), Node(), Node(), Node(target=True))))
+    array([2., 2., 1.], dtype=float32)
+    """
+    n_sampled = n_run - len(layout.targets)
+    shares = np.ones(n_run, np.float32)
+    shares[:n_sampled] = layout.n_features / max(n_sampled, 1)
+    return shares
+
+
+def regularized_loss(
+    parameters: Parameters,
+    batch: Batch,
+    regularizers: Sequence[Regularizer],
+    layout: Layout,
+    *,
+    node_weight: Array | None = None,
+    null_loss: Array | None = None,
+    penalized: Array | None = None,
+    sampled: Array | None = None,
+    cycles: Cycles | None = None,
+    own: Sequence[Own] | None = None,
+    drawn: Sequence[Any] | None = None,
+) -> tuple[Array, tuple[dict[str, Array], tuple[Own, ...]]]:
+    """Loss of the targets and what the regularizers add to it.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        Of the sub-networks of :func:`trained_nodes`, with zero weights for forbidden edges. The trainer starts from such
+        weights and masks their gradient; in a loop of your own use :func:`castlereg.network.mask_inputs`.
+    batch : Batch
+    regularizers : sequence of Regularizer
+        None: a plain network. ``[Castle()]``: the paper's objective, :func:`castlereg.castle.castle_loss`.
+    layout : Layout
+    node_weight : array of shape (nodes,), optional
+        Factor of each node's loss in reconstructions: 1 by default, 0 for constant columns.
+    null_loss : array of shape (nodes,), optional
+        Units of the losses, see :func:`castlereg.losses.cell_losses`.
+    penalized : array of shape (channels, nodes), optional
+        Which weights the sparsity counts, see :func:`castlereg.castle.l1_norm`.
+    sampled : array of int, optional
+        Nodes to train in this step, the targets last ("Managing computational complexity"); the others are not computed
+        and get no gradient. All by default.
+    cycles : Cycles, optional
+        Where nodes are sampled, h(A) of the whole graph, if known. ``parameters`` may then be only those of the sampled
+        sub-networks.
+    own, drawn : sequence, optional
+        For each regularizer its own state, and what it drew for this step.
+
+    Returns
+    -------
+    total : array of shape ()
+    terms : dict of str to array of shape ()
+    own : tuple of Own
+        After the step.
+    """
+    nothing = ((),) * len(regularizers)
+    own, drawn = own or (Own(),) * len(regularizers), drawn or nothing
+    node_weight = jnp.ones(layout.n_nodes, batch.inputs.dtype) if node_weight is None else node_weight
+    for regularizer, numbers in zip(regularizers, drawn, strict=True):
+        batch = regularizer.on_batch(batch, numbers)
+    if sampled is not None and parameters.input_weights.shape[1] == layout.n_nodes:  # of all sub-networks
+        h = acyclicity_of(regularizers, layout.n_nodes)
+        if cycles is None and h is not None:
+            cycles = _whole_graph(parameters, h, layout, sampled)
+        parameters = select(parameters, sampled)
+
+    units, outputs, own_after = _run(parameters, batch, regularizers, sampled, own, drawn)
+    trained = trained_nodes(regularizers, layout)
+    is_whole = sampled is None and len(trained) == layout.n_nodes
+    run = None if is_whole else (jnp.asarray(trained) if sampled is None else sampled)
+    losses = cell_losses(outputs, batch, layout, run, null_loss)
+    supervised = supervised_loss(losses[:, -len(layout.targets) :], batch)
+    shares = jnp.asarray(node_shares(outputs.shape[1], layout), batch.inputs.dtype)
+    seen = Pass(
+        parameters, batch, units, losses, supervised, sampled, shares, cycles, node_weight, null_loss, penalized, layout
+    )
+    total, terms = supervised, {"supervised": supervised}
+    for regularizer, state in zip(regularizers, own, strict=True):
+        penalty, its_terms = regularizer.penalty(seen, state)
+        total, terms = total + penalty, terms | its_terms
+    return total, (terms, own_after)
+
+
+def _whole_graph(parameters: Parameters, h: Acyclicity, layout: Layout, sampled: Array) -> Cycles:
+    adjacency = jax.lax.stop_gradient(squared_adjacency(parameters.input_weights, layout))
+    value, slope = jax.value_and_grad(h)(adjacency)
+    return Cycles(value, slope[:, sampled])
+
+
+def _run(
+    parameters: Parameters,
+    batch: Batch,
+    regularizers: Sequence[Regularizer],
+    sampled: Array | None,
+    own: Sequence[Own],
+    drawn: Sequence[Any],
+) -> tuple[Array | None, Array, tuple[Own, ...]]:
+    """Run the network with the regularizers between its layers: units of the last one, outputs, new states."""
+    for regularizer, numbers in zip(regularizers, drawn, strict=True):
+        parameters = regularizer.on_parameters(parameters, numbers)
+    if parameters.output_weights is None:
+        return None, forward(parameters, batch.inputs), tuple(own)
+    states = list(own)
+
+    def on_dense(layer: int, z: Array) -> Array:
+        for i, regularizer in enumerate(regularizers):
+            z, states[i] = regularizer.on_dense(z, layer, batch.weight, sampled, states[i])
+        return z
+
+    def on_hidden(layer: int, z: Array) -> Array:
+        for regularizer, numbers in zip(regularizers, drawn, strict=True):
+            z = regularizer.on_hidden(z, layer, numbers)
+        return z
+
+    units = hidden_units(parameters, batch.inputs, on_dense, on_hidden)
+    return units, output_layer(parameters, units), tuple(states)

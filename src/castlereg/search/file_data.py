@@ -1,0 +1,311 @@
+"""A file that may be larger than memory, prepared for a fit.
+
+The file is read twice: once to learn what its columns are, and once to write the encoded rows into a temporary file,
+four bytes per channel, which every epoch reads in another order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm.auto import tqdm
+
+from castlereg.data.class_weight import weighted_by_class
+from castlereg.data.files import TableFile, check_columns
+from castlereg.data.missing import MISSING_MARKS
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.reading import Columns, as_numbers, read_columns
+from castlereg.data.rows import Rows
+from castlereg.data.schema import named_columns
+from castlereg.data.splits import Fold, n_held_out
+from castlereg.data.survey import KindChanged, TableSurvey, TargetSurvey
+from castlereg.data.table import Table
+from castlereg.data.targets import ClassTarget, TargetKind, check_target, fit_target, read_target
+from castlereg.fitted.networks import Networks
+from castlereg.fitted.threshold import HeldOut, evenly
+from castlereg.graph.column_traits import ColumnTraits
+from castlereg.random_streams import OfFit, fit_stream
+from castlereg.search.fit import FitRequest
+from castlereg.search.table_data import FEWEST_ROWS, numbers_among
+from castlereg.training.row_file import RowFile
+from castlereg.training.sources import FileSource
+
+MOST_HELD_OUT = 100_000  # validation rows, which stay in memory; enough to know a mean loss to a few thousandths
+_MOST_FOR_THRESHOLD = 20_000
+_MOST_FOR_TRAITS = 200_000
+_READ_ROWS = 65_536  # rows of a file that are decoded at a time
+
+
+@dataclass(frozen=True)
+class FileData:
+    """Rows in a file.
+
+    Parameters
+    ----------
+    file : TableFile
+    validation : TableFile or None
+        File of validation rows.
+    features : sequence of str
+        Columns to predict from.
+    target : str
+        Column to predict.
+    target_kind : {"numbers", "classes", "any"}
+    categorical_features
+        As the user gave them.
+    class_weight
+        As in scikit-learn; None for regression.
+    chunk_rows : int
+        Rows that are in memory at a time.
+    """
+
+    file: TableFile
+    validation: TableFile | None
+    features: Sequence[str]
+    target: str
+    target_kind: TargetKind
+    categorical_features: Any = None
+    class_weight: Any = None
+    chunk_rows: int = 131_072
+
+    @classmethod
+    def opened(
+        cls, path: Any, target: str, validation: Any, columns: Sequence[str] | None, **options: Any
+    ) -> FileData:
+        """Find the files and their columns."""
+        file = TableFile.open(path)
+        features = _chosen(file, target, columns)
+        held_out = None if validation is None else TableFile.open(validation)
+        if held_out is not None:
+            check_columns([*features, target], held_out.columns(), held_out)
+        return cls(file, held_out, features, target, **options)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of features and target."""
+        return [*self.features, self.target]
+
+    @contextmanager
+    def prepared(self, request: FitRequest) -> Iterator[AssignedFile]:
+        """Encode the rows into a temporary file, and hold some out for validation."""
+        file, survey, of_target = self._surveyed(request.verbose)
+        if of_target.n_rows < FEWEST_ROWS:
+            raise ValueError(
+                f"file {str(file)!r} has {of_target.n_rows} rows: a network needs at least {FEWEST_ROWS}, two to train "
+                "on and one for validation"
+            )
+        preprocessing = survey.preprocessing(
+            f"file {str(file)!r}",
+            {name: list(marks) for name, marks in file.marks.items()},
+            (of_target.target(lambda values, name: fit_target(values, name, self.target_kind)),),
+            clipped=request.clipped,
+        )
+        encoding = _Encoding(self, file, preprocessing, of_target, request)
+        width = preprocessing.layout.n_channels + (encoding.class_weights is not None)
+        shuffle, order = (np.random.default_rng(fit_stream(request.seed, OfFit.FILE_ORDER, k)) for k in (0, 1))
+        with RowFile(width, shuffle) as rows:
+            held_out = encoding.write(rows)
+            table = preprocessing.table(held_out, edges=request.edges)
+            if encoding.class_weights is not None:
+                codes = preprocessing.classes_of(held_out)
+                table = replace(table, weight=encoding.class_weights[codes].astype(np.float32))
+            source = FileSource(rows, table, self.chunk_rows, encoding.class_weights is not None, order)
+            seeds = [fit_stream(request.seed, OfFit.NETWORKS, i) for i in range(request.n_members)]
+            yield AssignedFile(preprocessing, source, seeds, held_out, of_target)
+
+    def _surveyed(self, verbose: bool) -> tuple[TableFile, TableSurvey, TargetSurvey]:
+        """Learn what the columns hold; read again what turns out to be text."""
+        file, categorical = self.file, named_columns(self.categorical_features, self.features)
+        while True:
+            survey, of_target = TableSurvey(self.features, categorical), TargetSurvey(self.target, self.target_kind == "numbers")
+            try:
+                for columns, values in self.pieces(file, "reading", verbose):
+                    survey.add(columns)
+                    of_target.add(values)
+                return file, survey, of_target
+            except KindChanged as changed:
+                marks = _marks(changed.texts)
+                again = file.with_marks(changed.column, marks) if marks else file.with_text(changed.column)
+                if file.format != "csv" or again == file or changed.column in file.texts:
+                    raise ValueError(f"file {str(file)!r}: {changed}: write it with one type") from None
+                file = again
+
+    def pieces(self, file: TableFile, doing: str, verbose: bool) -> Iterator[tuple[Columns, NDArray[Any]]]:
+        """Read a file piece by piece: its features and its target."""
+        first, what = 0, f"file {str(file)!r}"
+        with tqdm(desc=doing, unit="row", unit_scale=True, disable=not verbose, leave=False) as bar:
+            for frame in file.frames(self.names, _READ_ROWS):
+                (values,), _ = read_target(frame[self.target], f"column {self.target!r} of {what}")
+                yield read_columns(frame[list(self.features)], what), check_target(values, self.target, self.target_kind)
+                first += len(frame)
+                what = f"file {str(file)!r} from row {first} on, counted from there,"
+                bar.update(len(frame))
+
+
+@dataclass(frozen=True)
+class _Encoding:
+    """The second pass over a file: training rows to a temporary file, validation rows to memory."""
+
+    data: FileData
+    file: TableFile
+    preprocessing: Preprocessing
+    of_target: TargetSurvey
+    request: FitRequest
+
+    @cached_property
+    def class_weights(self) -> NDArray[np.float64] | None:
+        """Weight of each class; None when all rows weigh alike."""
+        target = self.preprocessing.targets[0]
+        if self.data.class_weight is None or not isinstance(target, ClassTarget):
+            return None
+        counts = self.of_target.counts_of(target).astype(np.float64)
+        by_class = Rows(Columns(np.zeros((len(counts), 1)), ()), (target.classes,), counts)
+        weighted = weighted_by_class(by_class, [target], self.data.class_weight)
+        if len(weighted) < len(counts):
+            raise ValueError("class_weight is 0 for a class, which fit_file does not leave out: drop its rows")
+        assert weighted.weight is not None
+        return weighted.weight / counts
+
+    def write(self, rows: RowFile) -> Rows:
+        """Write the training rows; return the validation rows."""
+        rng = np.random.default_rng(fit_stream(self.request.seed, OfFit.HELD_OUT_ROWS))
+        held = None
+        if self.data.validation is None:
+            counts = self.of_target.counts_of(self.preprocessing.targets[0])
+            held = _HeldOutOfStream(rng, counts, self.request.validation_fraction)
+        kept: list[Rows] = []
+        for columns, values in self.data.pieces(self.file, "encoding", self.request.verbose):
+            piece = self.preprocessing.coded(Rows(columns, (values,)))
+            if held is not None:
+                codes = self.preprocessing.classes_of(piece)
+                is_held = held.next(np.zeros(len(piece), np.int64) if codes is None else codes)
+                kept.append(piece.take(np.flatnonzero(is_held)))
+                piece = piece.take(np.flatnonzero(~is_held))
+            channels = self.preprocessing.table(piece).inputs
+            if self.class_weights is not None:
+                channels = np.column_stack([channels, self.class_weights[self.preprocessing.classes_of(piece)]])
+            rows.append(channels)
+        rows.finish()
+        return _joined(kept if self.data.validation is None else self._from_file(self.data.validation, rng))
+
+    def _from_file(self, file: TableFile, rng: np.random.Generator) -> list[Rows]:
+        """Read validation rows from a file of their own, at most a fixed number, drawn at random."""
+        if file.format == self.file.format:
+            file = replace(file, texts=self.file.texts, marks=self.file.marks)
+        total = sum(len(frame) for frame in file.frames([self.data.target], _READ_ROWS))
+        if total == 0:
+            raise ValueError(f"file {str(file)!r} has no validation rows")
+        chosen = np.sort(rng.choice(total, min(total, MOST_HELD_OUT), replace=False))
+        kept, first = [], 0
+        for columns, values in self.data.pieces(file, "reading", self.request.verbose):
+            in_piece = chosen[(chosen >= first) & (chosen < first + len(columns))] - first
+            rows = self.preprocessing.coded(Rows(columns, (values,)).take(in_piece), f"file {str(file)!r}")
+            self.preprocessing.warn_of_new_missing(rows.columns.cells, f"file {str(file)!r}")
+            kept.append(rows)
+            first += len(columns)
+        return kept
+
+
+@dataclass(frozen=True)
+class AssignedFile:
+    """Rows of a file, encoded; see :class:`castlereg.search.fit.Assignment`."""
+
+    preprocessing: Preprocessing
+    source: FileSource
+    seeds: Sequence[np.random.SeedSequence]
+    validation: Rows  # coded by the schema
+    of_target: TargetSurvey
+    user_folds: None = None
+    fold_seeds: list[int] = ()  # type: ignore[assignment]
+
+    @property
+    def folds(self) -> list[Fold]:
+        """Return the rows of each network: all networks share those of the source."""
+        return [(np.zeros(0, np.int64), np.arange(len(self.validation)))] * len(self.seeds)
+
+    def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
+        """Return the validation rows of some networks."""
+        some = self.validation.take(evenly(np.arange(len(self.validation)), _MOST_FOR_THRESHOLD))
+        targets = self.preprocessing.targets
+        spread = [1.0 if isinstance(target, ClassTarget) else self.of_target.spread for target in targets]
+        return HeldOut(some.columns.cells, some.targets, spread, [np.arange(len(some))] * len(networks))
+
+    def some_rows(self, most: int) -> Table:
+        """Return at most so many validation rows, evenly spaced."""
+        return self.preprocessing.table(self.validation.take(evenly(np.arange(len(self.validation)), most)))
+
+    def traits(self) -> ColumnTraits | None:
+        """Measure the columns and the target that are numbers, in the units of the table."""
+        return ColumnTraits.of_blocks(self._values, numbers_among(self.preprocessing))
+
+    def errors(self, networks: Networks, fold: int) -> list[NDArray[np.float64]]:
+        """Raise: a file has no folds."""
+        raise NotImplementedError
+
+    def _values(self) -> Iterator[NDArray[np.float64]]:
+        """Go through some training rows in the user's order and units; levels of more than two are 0."""
+        target, layout = self.preprocessing.targets[0], self.preprocessing.layout
+        of_target = (0.0, 1.0) if isinstance(target, ClassTarget) else (target.center, target.spread)
+        center, spread = np.r_[self.preprocessing.center, of_target[0]], np.r_[self.preprocessing.spread, of_target[1]]
+        position = np.argsort(self.preprocessing.node_order())
+        for block in self.source.rows.blocks(_MOST_FOR_TRAITS):
+            values = block[:, layout.output_channels[:, 0]].astype(np.float64) * spread + center
+            yield values[:, position]
+
+
+class _HeldOutOfStream:
+    """Choose validation rows as they come: a share of every class, and never a class's only row."""
+
+    def __init__(self, rng: np.random.Generator, counts: NDArray[np.int64], fraction: float) -> None:
+        total = int(counts.sum())
+        share = min(n_held_out(total, fraction), MOST_HELD_OUT) / total
+        wanted = np.minimum(np.round(share * counts).astype(np.int64), np.maximum(counts - 1, 0))
+        if not wanted.any():
+            wanted[np.argmax(counts)] = 1
+        self._chosen = [np.sort(rng.choice(n, k, replace=False)) for n, k in zip(counts, wanted, strict=True)]
+        self._passed = np.zeros(len(counts), np.int64)
+
+    def next(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the next rows, given by their classes, are held out."""
+        held = np.zeros(len(codes), bool)
+        for code in np.unique(codes):
+            positions = np.flatnonzero(codes == code)
+            numbers = self._passed[code] + np.arange(len(positions))
+            held[positions] = np.isin(numbers, self._chosen[code], assume_unique=True)
+            self._passed[code] += len(positions)
+        return held
+
+
+def _chosen(file: TableFile, target: str, columns: Sequence[str] | None) -> list[str]:
+    """Return the names of the columns to predict from."""
+    known = file.columns()
+    check_columns([target], known, file)
+    if isinstance(columns, str):
+        raise ValueError(f"columns={columns!r} must be a sequence of names, such as [{columns!r}]")
+    names = [name for name in known if name != target] if columns is None else list(columns)
+    check_columns(names, known, file)
+    if target in names:
+        raise ValueError(f"columns has the target {target!r}: leave it out")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"columns has {twice!r} more than once")
+    if not names:
+        raise ValueError(
+            f"file {str(file)!r} has no columns but the target {target!r}: there is nothing to predict from"
+        )
+    return names
+
+
+def _marks(texts: Sequence[str]) -> list[str]:
+    """Find the missing-value marks that make texts of numbers; none when there are other reasons."""
+    return [t for t in texts if t.strip() in MISSING_MARKS] if as_numbers(texts) is not None else []
+
+
+def _joined(pieces: list[Rows]) -> Rows:
+    cells = np.concatenate([piece.columns.cells for piece in pieces])
+    return Rows(Columns(cells, ()), (np.concatenate([piece.targets[0] for piece in pieces]),))

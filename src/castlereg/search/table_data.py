@@ -1,0 +1,211 @@
+"""A table in memory, prepared for a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.class_weight import weighted_by_class
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Rows
+from castlereg.data.scaling import MOST_AT_ONCE, blocks
+from castlereg.data.splits import Fold, folds, random_split, stratified_split
+from castlereg.data.table import Table
+from castlereg.data.targets import ClassTarget, TargetKind, fit_target
+from castlereg.fitted.networks import Networks
+from castlereg.fitted.threshold import HeldOut, evenly
+from castlereg.graph.column_traits import ColumnTraits
+from castlereg.random_streams import OfFit, fit_stream
+from castlereg.search.fit import CrossValidation, FitRequest
+
+FEWEST_ROWS = 3  # two to train on, one for validation
+
+
+@dataclass(frozen=True)
+class TableData:
+    """Rows in memory.
+
+    Parameters
+    ----------
+    rows : Rows
+        As read.
+    held_out : Rows or None
+        Validation rows that the user gave.
+    names : sequence of str
+        Of features and targets, all different.
+    target_kind : {"numbers", "classes", "any"}
+    categorical : sequence of bool
+        Columns that the user calls categorical.
+    class_weight
+        As in scikit-learn; None for regression.
+    """
+
+    rows: Rows
+    held_out: Rows | None
+    names: Sequence[str]
+    target_kind: TargetKind
+    categorical: Sequence[bool]
+    class_weight: Any = None
+
+    @contextmanager
+    def prepared(self, request: FitRequest) -> Iterator[AssignedTable]:
+        """Encode the rows, and assign them to networks."""
+        n_features = len(self.rows.columns.types)
+        if len(self.rows) < FEWEST_ROWS:
+            raise ValueError(
+                f"n_samples={len(self.rows)} is too few: a network needs at least {FEWEST_ROWS} rows with a positive "
+                "weight, two to train on and one for validation"
+            )
+        preprocessing, (rows, *held_out) = Preprocessing.fit(
+            self.rows,
+            self.held_out,
+            lambda rows: tuple(
+                fit_target(values, name, self.target_kind)
+                for values, name in zip(rows.targets, self.names[n_features:], strict=True)
+            ),
+            categorical=self.categorical,
+            clipped=request.clipped,
+        )
+        rows = weighted_by_class(rows, preprocessing.targets, self.class_weight)
+        parts = [rows, *held_out]
+        source = preprocessing.table(*parts, edges=request.edges)
+        if request.cross_validation is None:
+            assigned = _one_split(request, preprocessing, parts)
+            yield AssignedTable(preprocessing, source, parts, *assigned)
+        else:
+            user_folds, n_rows = _user_folds(request.cross_validation, preprocessing, rows, request.seed)
+            of_rows = [(_positions(rows, train), _positions(rows, held)) for train, held in user_folds]
+            _check_folds(of_rows, request.cross_validation.cv)
+            numbers = [int(n) for n in fit_stream(request.seed, OfFit.FOLD_SEEDS).generate_state(len(user_folds))]
+            seeds = [fit_stream(np.random.SeedSequence(number), OfFit.NETWORKS, 0) for number in numbers]
+            yield AssignedTable(preprocessing, source, parts, of_rows, seeds, user_folds, numbers)
+
+
+@dataclass(frozen=True)
+class AssignedTable:
+    """A table in memory, encoded and assigned to networks; see :class:`castlereg.search.fit.Assignment`."""
+
+    preprocessing: Preprocessing
+    source: Table
+    parts: list[Rows]  # coded by the schema, in the order of the table
+    folds: Sequence[Fold]
+    seeds: Sequence[np.random.SeedSequence]
+    user_folds: list[Fold] | None = None
+    fold_seeds: list[int] = ()  # type: ignore[assignment]
+
+    def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
+        """Return the validation rows of some networks."""
+        return HeldOut.of(self.preprocessing.targets, self.parts, [self.folds[i][1] for i in networks])
+
+    def some_rows(self, most: int) -> Table:
+        """Return at most so many training rows, evenly spaced."""
+        return self.preprocessing.table(self.parts[0].take(evenly(np.arange(len(self.parts[0])), most)))
+
+    def traits(self) -> ColumnTraits | None:
+        """Measure the columns and targets that are numbers, in the units of the table."""
+        rows, targets = self.parts[0], self.preprocessing.targets
+
+        def values(block: slice) -> NDArray[np.float64]:
+            of_targets = [
+                target.encode(column[block])[:, 0] if isinstance(target, ClassTarget) else column[block]
+                for target, column in zip(targets, rows.targets, strict=True)
+            ]
+            return np.column_stack([rows.columns.block(block.start, block.stop), *of_targets])
+
+        is_number = numbers_among(self.preprocessing)
+        if len(rows) <= MOST_AT_ONCE:
+            return ColumnTraits.of(values(slice(0, len(rows))), is_number)
+        return ColumnTraits.of_blocks(lambda: map(values, blocks(len(rows))), is_number)
+
+    def errors(self, networks: Networks, fold: int) -> list[NDArray[np.float64]]:
+        """Return how far networks are off on the rows that a fold left out, for each target."""
+        held = self.parts[0].take(self.folds[fold][1])
+        found = []
+        for target, values, predicted in zip(
+            self.preprocessing.targets, held.targets, networks.predict(held.columns.cells), strict=True
+        ):
+            mean = predicted.mean(axis=0)
+            if isinstance(target, ClassTarget):
+                found.append(1 - mean[np.arange(len(values)), target.codes(values)])
+            else:
+                found.append(np.abs(mean - values))
+        return found
+
+
+def numbers_among(preprocessing: Preprocessing) -> NDArray[np.bool_]:
+    """Return which columns and targets, in the user's order, are numbers that vary."""
+    nodes = [preprocessing.layout.nodes[k] for k in np.argsort(preprocessing.node_order())]
+    constant = [*(column.constant for column in preprocessing.schema), *(False for _ in preprocessing.targets)]
+    return np.array([node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)])
+
+
+def _one_split(
+    request: FitRequest, preprocessing: Preprocessing, parts: list[Rows]
+) -> tuple[list[Fold], list[np.random.SeedSequence]]:
+    """Assign the same split to every network, with its own training rows if they are drawn with replacement."""
+    rows, n_rows = parts[0], len(parts[0])
+    if len(parts) > 1:
+        split = np.arange(n_rows), n_rows + np.arange(len(parts[1]))
+    else:
+        rng = np.random.default_rng(fit_stream(request.seed, OfFit.HELD_OUT_ROWS))
+        classes = preprocessing.classes_of(rows)
+        if classes is None:
+            split = random_split(n_rows, request.validation_fraction, rng)
+        else:
+            split = stratified_split(classes, request.validation_fraction, rng)
+    train, validation = (part.astype(np.int32) for part in split)  # of a long table, half the memory
+    assigned: list[Any] = []
+    for i in range(request.n_members):
+        of_member = train
+        if request.bootstrap:
+            rng = np.random.default_rng(fit_stream(request.seed, OfFit.BOOTSTRAP, i))
+            of_member = np.sort(rng.choice(train, size=len(train)))
+        assigned.append((of_member, validation))
+    return assigned, [fit_stream(request.seed, OfFit.NETWORKS, i) for i in range(request.n_members)]
+
+
+def _user_folds(
+    rules: CrossValidation, preprocessing: Preprocessing, rows: Rows, seed: np.random.SeedSequence
+) -> tuple[list[Fold], int]:
+    """Split the rows, by their indices in the user's table.
+
+    A number of folds is dealt out in the rows' own order, so that the user's order does not matter; a splitter gets the
+    user's order, which may mean something.
+    """
+    assert rows.index is not None  # rows are in their own order
+    n_rows = len(rules.y)
+    if isinstance(rules.cv, int | np.integer):
+        first = np.sort(np.unique(rows.index, return_index=True)[1])
+        kept = rows.index[first]
+        state = int(fit_stream(seed, OfFit.FOLD_ROWS).generate_state(1)[0])
+        cut = folds(rules.cv, len(kept), random_state=state, classes=preprocessing.classes_of(rows.take(first)))
+        return [(kept[train], kept[held]) for train, held in cut], n_rows
+    return folds(
+        rules.cv, n_rows, random_state=0, y=rules.y, groups=rules.groups, is_classifier=rules.is_classifier
+    ), n_rows
+
+
+def _positions(rows: Rows, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Find rows of the user's table, all copies of those that are there, ascending."""
+    assert rows.index is not None
+    order = np.argsort(rows.index, kind="stable")
+    by_index = rows.index[order]
+    first, last = np.searchsorted(by_index, wanted, "left"), np.searchsorted(by_index, wanted, "right")
+    found = [order[a:b] for a, b in zip(first, last, strict=True)]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+
+
+def _check_folds(of_rows: Sequence[Fold], cv: Any) -> None:
+    for number, (train, held) in enumerate(of_rows):
+        if len(train) < 2 or len(held) < 1:
+            raise ValueError(
+                f"fold {number} of cv={cv!r} has {len(train)} training rows and {len(held)} validation rows: a network "
+                "needs at least two and one"
+            )
+    if len(of_rows) < 2:
+        raise ValueError(f"cv={cv!r} gives {len(of_rows)} fold, and a choice needs at least two")

@@ -1,0 +1,176 @@
+"""What is trained and how: members, and a plan of phases.
+
+A plan is a list of phases. A phase lasts some epochs; it may change strengths of the regularizers and the learning rate
+on the way, and may end with an action on the graph, such as cutting the edges that close cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.acyclicity.cut import acyclic_cut
+from castlereg.layout import EdgeRules, Layout
+from castlereg.network import InputInit, Parameters, edge_weights
+from castlereg.regularizers import Regularizer
+from castlereg.regularizers.castle import castle_of
+
+RowNumbers = NDArray[np.int64] | NDArray[np.int32]
+EdgeAction = Callable[[NDArray[np.float32], Layout, EdgeRules | None, bool], NDArray[np.bool_]]
+Start = InputInit | Callable[[Layout, tuple[int, ...], np.random.SeedSequence, tuple[int, ...]], Parameters]
+Batches = Literal["shuffle", "independent"]
+
+# Of the graph objective, chosen among a few on sums of sigmoids, sines and smooth functions; see
+# docs/decisions/0011-exact-acyclicity.md. The factor of h grows over a first share of the epochs.
+_FIRST_FACTOR, _LAST_FACTOR = 0.1, 10.0
+_SHARE_BEFORE_CUT = 0.6
+
+
+@dataclass(frozen=True)
+class Member:
+    """One network of a stack.
+
+    Parameters
+    ----------
+    train_rows, validation_rows : array of int
+        Indices into the table; a row may occur more than once.
+    seed : SeedSequence
+        Decides the starting weights, the batches and what the regularizers draw.
+    regularizers : tuple of Regularizer
+        The same for all members of a stack but for their strengths.
+    """
+
+    train_rows: RowNumbers
+    validation_rows: RowNumbers
+    seed: np.random.SeedSequence
+    regularizers: tuple[Regularizer, ...] = ()
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some epochs of training.
+
+    Parameters
+    ----------
+    epochs : int
+    counts : bool
+        Whether these epochs count for the best epoch and for patience.
+    ramps : tuple of (name, first, last)
+        Factors of strengths of these names, growing geometrically from first to last over the phase.
+    learning_rate : callable, optional
+        Factor of the learning rate by the share of the phase that is done, from 0 to 1.
+    at_end : callable, optional
+        Which edges stay after the phase: a function of the input weights (channels, nodes, width), the layout, the edge
+        rules and whether the network is linear; returns booleans of shape (nodes, nodes).
+    """
+
+    epochs: int
+    counts: bool = True
+    ramps: tuple[tuple[str, float, float], ...] = ()
+    learning_rate: Callable[[float], float] | None = None
+    at_end: EdgeAction | None = None
+
+    def factor(self, name: str, done: float) -> float:
+        """Return the factor of a strength after a share of the phase is done."""
+        return next((first * (last / first) ** done for ramp, first, last in self.ramps if ramp == name), 1.0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How every member is trained.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : tuple of int
+        Empty for the linear form.
+    phases : tuple of Phase
+    learning_rate : float
+        Of Adam.
+    batch_size : int
+    patience : int
+        Epochs without a lower validation loss after which a member stops.
+    input_init : {"small", "glorot"} or callable
+        Starting weights: see :func:`castlereg.network.initialize`; or a function of layout, widths, seed and nodes.
+    batches : {"shuffle", "independent"}
+        An epoch goes once through the rows in random order; or its batches are drawn independently.
+
+    Examples
+    --------
+    >>> plan = Plan((8, 8), (Phase(5, counts=False), Phase(20)))
+    >>> plan.max_epochs, plan.warmup
+    (25, 5)
+    """
+
+    hidden_layer_sizes: tuple[int, ...]
+    phases: tuple[Phase, ...] = (Phase(200),)
+    learning_rate: float = 1e-3
+    batch_size: int = 32
+    patience: int = 30
+    input_init: Start = "small"
+    batches: Batches = "shuffle"
+
+    @property
+    def max_epochs(self) -> int:
+        """Epochs of all phases."""
+        return sum(phase.epochs for phase in self.phases)
+
+    @property
+    def warmup(self) -> int:
+        """Epochs before the best epoch and patience count."""
+        return sum(phase.epochs for phase in self.phases if not phase.counts)
+
+    def phase_at(self, epoch: int) -> tuple[Phase, int]:
+        """Return the phase of an epoch, counted from 0, and the epochs before that phase."""
+        before = 0
+        for phase in self.phases[:-1]:
+            if epoch < before + phase.epochs:
+                return phase, before
+            before += phase.epochs
+        return self.phases[-1], before
+
+    def ends_phase(self, epoch: int) -> Phase | None:
+        """Return the phase that ends when this many epochs are done, if one does."""
+        ends = np.cumsum([phase.epochs for phase in self.phases])
+        return self.phases[int(np.argmax(ends == epoch))] if epoch in ends else None
+
+
+def phases_for(regularizers: Sequence[Regularizer], max_epochs: int, warmup: int = 0) -> tuple[Phase, ...]:
+    """Return the phases that regularizers are trained in: those of the graph objective, or a single one.
+
+    Parameters
+    ----------
+    regularizers : sequence of Regularizer
+    max_epochs : int
+    warmup : int
+        Epochs before the best epoch and patience count.
+
+    Examples
+    --------
+    >>> from castlereg.regularizers import Castle
+    >>> [phase.epochs for phase in phases_for([Castle(objective="graph")], 100)]
+    [60, 40]
+    """
+    castle = castle_of(regularizers)
+    if castle is not None and castle.objective == "graph":
+        first = min(round(_SHARE_BEFORE_CUT * max_epochs), max_epochs - 1)
+        name = "acyclicity_strength"
+        grow = Phase(first, counts=False, ramps=((name, _FIRST_FACTOR, _LAST_FACTOR),), at_end=cut_cycles)
+        last = Phase(max_epochs - first, ramps=((name, _LAST_FACTOR, _LAST_FACTOR),))
+        return grow, last
+    warmup = min(warmup, max_epochs - 1)
+    return (Phase(warmup, counts=False), Phase(max_epochs - warmup)) if warmup else (Phase(max_epochs),)
+
+
+def cut_cycles(
+    input_weights: NDArray[np.float32], layout: Layout, rules: EdgeRules | None, linear: bool
+) -> NDArray[np.bool_]:
+    """Keep the edges of an acyclic graph, the action that ends the first phase of the graph objective."""
+    weights = edge_weights(input_weights, layout, linear=linear)
+    if not np.isfinite(weights).all():
+        return np.ones_like(weights, dtype=bool)
+    kept: Any = acyclic_cut(weights, None if rules is None else rules.required) > 0
+    return np.asarray(kept)

@@ -1,0 +1,77 @@
+"""What a member trains on, and what changes while it does."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import optax
+from jax import Array
+
+from castlereg.data.scaling import Standardization
+from castlereg.network import Packed
+from castlereg.regularizers import Regularizer
+
+adam = optax.scale_by_adam()
+
+
+class Weights(NamedTuple):
+    """All that is trained."""
+
+    network: Packed
+    own: tuple[Any, ...]  # the regularizers' trained arrays
+
+
+class Moving(NamedTuple):
+    """What a step changes."""
+
+    weights: Weights
+    moments: Any  # of Adam
+    running: tuple[Any, ...]  # the regularizers' other arrays
+
+
+class MemberState(NamedTuple):
+    """All that changes while a member trains."""
+
+    moving: Moving
+    rate: Array
+    best: Packed  # the network that predicts, at the epoch of the lowest validation loss
+    best_loss: Array
+    best_epoch: Array
+    epoch: Array  # epochs done
+    restarts: Array
+    active: Array
+
+
+class MemberInputs(NamedTuple):
+    """What a member trains on in one call of the program."""
+
+    batches: Array  # (epochs, steps, batch), rows of the table
+    sampled: Array | None  # (epochs, steps, nodes), sub-networks to train; None for all
+    drawn: tuple[Any, ...]  # (epochs, steps, ...), random numbers of each regularizer
+    regularizers: tuple[Regularizer, ...]  # strengths of shape (epochs,)
+    rate_factor: Array  # (epochs,)
+    steps: Array  # steps in an epoch
+    validation_rows: Array  # (validation,)
+    standardization: Standardization
+    mean_weight: Array  # of the training rows
+    edge_mask: Array  # (channels, trained nodes), 0 for forbidden edges
+
+
+class Shared(NamedTuple):
+    """What all members train on."""
+
+    inputs: Array  # (rows, channels), encoded but not yet standardized; the last row is empty
+    weight: Array  # (rows,), 0 for the empty row
+    penalized: Array | None  # (channels, trained nodes), 0 for required edges; None for all ones
+    node_weight: Array  # (nodes,), factor in the reconstruction term
+    epochs: Array  # epochs to train in this call
+    max_epochs: Array
+    patience: Array
+    warmup: Array  # epochs before the best epoch and patience count
+
+
+def epoch_of(inputs: MemberInputs, epoch: Array) -> tuple[tuple[Regularizer, ...], Array]:
+    """Return the regularizers of an epoch, and the factor of its learning rate."""
+    regularizers: tuple[Regularizer, ...] = jax.tree.map(lambda strength: strength[epoch], inputs.regularizers)
+    return regularizers, inputs.rate_factor[epoch]
