@@ -345,7 +345,7 @@ def cell_losses(
         Which nodes ``outputs`` holds; all by default.
     null_loss : array of shape (all nodes,), optional
         Entropy of the binary and categorical nodes, 1 for numeric ones; see
-        :func:`castlereg.training.standardization.null_losses`. Ones by default.
+        :func:`castlereg.data.scaling.null_losses`. Ones by default.
 
     Returns
     -------

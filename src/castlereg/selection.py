@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from castlereg.data.splits import Fold
+from castlereg.data.table import Table
 from castlereg.notices import warn_user
 from castlereg.regularizers import Regularizer
-from castlereg.training import Member, Schedule, Table, TrainedStack, train
+from castlereg.training import Member, Schedule, TrainedStack, train
 from castlereg.training.memory import members_that_fit
-
-Fold = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)

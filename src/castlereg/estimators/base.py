@@ -14,28 +14,30 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, read_columns
-from castlereg.data.rows import Coding, Rows
+from castlereg.data.rows import Rows
+from castlereg.data.scaling import MOST_AT_ONCE, blocks
 from castlereg.data.schema import named_columns, schema_frame
+from castlereg.data.splits import random_split, stratified_split
+from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target, read_target
 from castlereg.edge_strength import rows_looked_at
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.estimators.held_out_threshold import HeldOut, evenly, sparsest_threshold
-from castlereg.estimators.holdout import random_split, stratified_split
 from castlereg.graph import CausalGraph
 from castlereg.graph.acyclic_cut import acyclic_cut
 from castlereg.graph.column_traits import ColumnTraits
 from castlereg.graph.strong_edges import weakest_strong_weight
 from castlereg.layout import EdgeRules
-from castlereg.moments import MOST_AT_ONCE, blocks
 from castlereg.network import Parameters
 from castlereg.objective import Batch
 from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.training import Member, Schedule, Table, TrainedStack, train
-from castlereg.training.room import release
-from castlereg.training.standardization import as_batch
+from castlereg.training import Member, Schedule, TrainedStack, train
+from castlereg.training.batch import as_batch
+from castlereg.training.devices import release
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
 _NARROWEST = 8
@@ -151,10 +153,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"y_val has {len(targets)} targets, and y has {n_targets}")
         return Rows(columns, tuple(self._as_target(c, name) for c, name in zip(targets, names, strict=True)))
 
-    def _coded(self, rows: Rows, held_out: Rows | None, names: list[str]) -> tuple[Coding, list[Rows]]:
+    def _coded(self, rows: Rows, held_out: Rows | None, names: list[str]) -> tuple[Preprocessing, list[Rows]]:
         """Learn how to encode rows; return that and the rows in their own order."""
         n_features = len(rows.columns.types)
-        return Coding.fit(
+        return Preprocessing.fit(
             rows,
             held_out,
             lambda rows: tuple(map(self._fit_target, rows.targets, names[n_features:])),
@@ -164,7 +166,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _trained(
         self,
-        coding: Coding,
+        coding: Preprocessing,
         rows: Rows,
         held_out: list[Rows],
         regularizers: tuple[Regularizer, ...],
@@ -192,7 +194,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         return stack, [member.validation_rows.astype(np.int64) for member in members]
 
     def _rows_of_members(
-        self, coding: Coding, rows: Rows, n_held_out: int, seed: np.random.SeedSequence
+        self, coding: Preprocessing, rows: Rows, n_held_out: int, seed: np.random.SeedSequence
     ) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
         """Return every member's training and validation rows; held-out rows stand below the others."""
         if n_held_out:
@@ -209,20 +211,20 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         rng = np.random.default_rng(_spawn(seed, _BOOTSTRAP, member))
         return np.sort(rng.choice(rows, size=len(rows)))
 
-    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
+    def _keep(self, coding: Preprocessing, stack: TrainedStack, names: list[str]) -> None:
         """Keep what was learned."""
         self._trained_members = np.flatnonzero(np.isfinite(stack.validation_loss))
         stack = stack.take(self._trained_members)
         self._coding = coding
-        self.schema_: pd.DataFrame = schema_frame(coding.encoder.schema)
+        self.schema_: pd.DataFrame = schema_frame(coding.schema)
         self.n_outputs_ = len(coding.targets)
-        self.network_ = FittedNetwork.from_stack(stack, coding.layout, coding.encoder)
+        self.network_ = FittedNetwork.from_stack(stack, coding)
         self.history_: pd.DataFrame = stack.history
         self.validation_loss_ = float(stack.validation_loss.mean())
 
     def _keep_graph(
         self,
-        coding: Coding,
+        coding: Preprocessing,
         names: list[str],
         parts: list[Rows],
         held_out: list[NDArray[np.int64]],
@@ -236,7 +238,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         self._set_graph(
             coding,
             names,
-            HeldOut.of(coding, parts, [held_out[member] for member in self._trained_members]),
+            HeldOut.of(coding.targets, parts, [held_out[member] for member in self._trained_members]),
             lambda most: coding.table(parts[0].take(evenly(np.arange(len(parts[0])), most))),
             _traits(coding, parts[0]),
             edges,
@@ -245,7 +247,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _set_graph(
         self,
-        coding: Coding,
+        coding: Preprocessing,
         names: list[str],
         held_out: HeldOut,
         some_rows: Callable[[int], Table],
@@ -277,7 +279,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         return network.edge_strengths(some_rows(rows_looked_at(network.layout, widest)))
 
     def _split(
-        self, coding: Coding, rows: Rows, rng: np.random.Generator
+        self, coding: Preprocessing, rows: Rows, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Hold some rows out, a share of every class: return training and validation rows."""
         classes = coding.classes_of(rows)
@@ -313,7 +315,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def _fit_target(self, column: NDArray[Any], name: str) -> Target:
         """Learn how to encode a target."""
 
-    def _with_target_weights(self, coding: Coding, rows: Rows) -> Rows:
+    def _with_target_weights(self, coding: Preprocessing, rows: Rows) -> Rows:
         """Weigh rows by their targets."""
         return rows
 
@@ -375,7 +377,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         if member >= self.network_.n_members:
             raise ValueError(f"member={member}: there are {self.network_.n_members} networks, counted from 0")
         rows = self._read_held_out(X, y, self.n_outputs_)
-        encoded = self._coding.table(rows).inputs.astype(np.float64)
+        encoded = self._coding.table(self._coding.coded(rows)).inputs.astype(np.float64)
         one: Parameters = jax.tree.map(lambda a: np.asarray(a[member]), self.network_.parameters)
         weight = np.full(len(rows), 1 / len(rows))
         by = self.network_.standardization.of_member(member)
@@ -419,14 +421,14 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         if not self.network_.has_all_nodes:
             raise ValueError(f"{type(self).__name__} has learned to tell the target alone, not the other columns")
         rows = self._read_held_out(X, y, self.n_outputs_)
-        return float(self.network_.log_likelihoods(self._coding.table(rows)).mean())
+        return float(self.network_.log_likelihoods(self._coding.table(self._coding.coded(rows))).mean())
 
     def _cells(self, X: ArrayLike) -> NDArray[np.float64]:
         """Read rows to predict."""
         columns = self._read_features(X, reset=False)
-        cells = self._coding.encoder.cells(columns)
+        cells = self._coding.cells(columns)
         if not columns.complete:
-            self._coding.encoder.warn_of_new_gaps(cells)
+            self._coding.warn_of_new_missing(cells)
         return cells
 
     def __sklearn_tags__(self) -> Tags:
@@ -447,23 +449,22 @@ def _different(names: list[str]) -> list[str]:
     return out
 
 
-def _check_required(coding: Coding, edges: EdgeRules | None) -> None:
+def _check_required(coding: Preprocessing, edges: EdgeRules | None) -> None:
     """Refuse required edges of constant columns, which have no edges."""
-    for k, column in enumerate(coding.encoder.schema):
+    for k, column in enumerate(coding.schema):
         if edges is not None and column.constant and (edges.required[k].any() or edges.required[:, k].any()):
             raise ValueError(f"an edge of {column.name!r} is required, but the column is constant")
 
 
-def _traits(coding: Coding, rows: Rows) -> ColumnTraits | None:
+def _traits(coding: Preprocessing, rows: Rows) -> ColumnTraits | None:
     """Measure the columns and targets that are numbers, in the units of the table."""
-    coded = coding.coded(rows)
 
     def values(block: slice) -> NDArray[np.float64]:
         targets = [
             target.encode(of_target[block])[:, 0] if isinstance(target, ClassTarget) else of_target[block]
             for target, of_target in zip(coding.targets, rows.targets, strict=True)
         ]
-        return np.column_stack([coded.block(block.start, block.stop), *targets])
+        return np.column_stack([rows.columns.block(block.start, block.stop), *targets])
 
     is_number = numbers_among(coding)
     if len(rows) <= MOST_AT_ONCE:
@@ -471,10 +472,10 @@ def _traits(coding: Coding, rows: Rows) -> ColumnTraits | None:
     return ColumnTraits.of_blocks(lambda: map(values, blocks(len(rows))), is_number)
 
 
-def numbers_among(coding: Coding) -> NDArray[np.bool_]:
+def numbers_among(coding: Preprocessing) -> NDArray[np.bool_]:
     """Tell which columns and targets, in the user's order, are numbers that vary."""
-    nodes = [coding.layout.nodes[k] for k in np.argsort(coding.encoder.node_order(len(coding.targets)))]
-    constant = [*(column.constant for column in coding.encoder.schema), *(False for _ in coding.targets)]
+    nodes = [coding.layout.nodes[k] for k in np.argsort(coding.node_order())]
+    constant = [*(column.constant for column in coding.schema), *(False for _ in coding.targets)]
     return np.array([node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)])
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from castlereg.acyclicity import ACYCLICITY_CHOICES, resolve_acyclicity
-from castlereg.data.rows import Coding
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.graph import CausalGraph
 from castlereg.graph.constraints import EdgeConstraints, rules_of_graph
@@ -109,7 +109,7 @@ class CastleEstimator(NetworkEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val, graph)
 
-    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
+    def _keep(self, coding: Preprocessing, stack: TrainedStack, names: list[str]) -> None:
         super()._keep(coding, stack, names)
         self._keep_acyclicity(coding.layout.n_nodes)
 

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from castlereg.data.rows import Coding, Rows
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Rows
 from castlereg.data.targets import ClassTarget, as_classes
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.training import TrainedStack
@@ -85,12 +86,12 @@ class Classification(ClassifierMixin, NetworkEstimator):
     def _fit_target(self, column: NDArray[Any], name: str) -> ClassTarget:
         return ClassTarget.fit(column, name)
 
-    def _keep(self, coding: Coding, stack: TrainedStack, names: list[str]) -> None:
+    def _keep(self, coding: Preprocessing, stack: TrainedStack, names: list[str]) -> None:
         super()._keep(coding, stack, names)
         classes = [target.classes for target in coding.targets if isinstance(target, ClassTarget)]
         self.classes_: Any = classes[0] if len(classes) == 1 else classes
 
-    def _with_target_weights(self, coding: Coding, rows: Rows) -> Rows:
+    def _with_target_weights(self, coding: Preprocessing, rows: Rows) -> Rows:
         """Multiply the rows' weights by those of their classes."""
         if self.class_weight is None:
             return rows

@@ -15,18 +15,20 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.data.rows import Coding, Rows
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Rows
+from castlereg.data.splits import Fold
+from castlereg.data.splits import folds as cut_into_folds
 from castlereg.data.targets import ClassTarget
 from castlereg.estimators.base import NetworkEstimator, _check_enough, _check_required, _checked_weight, _spawn
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.graph import CausalGraph
-from castlereg.options import check_flag, check_integer
+from castlereg.options import check_flag
 from castlereg.regularizers import Regularizer
-from castlereg.selection import Fold, FoldGrid, choose, strengths_of, train_folds
+from castlereg.selection import FoldGrid, choose, strengths_of, train_folds
 
 _FOLD_ROWS, _FOLD_SEEDS, _REFIT = 2, 3, 4  # purposes of random streams; 0 and 1 are the plain estimators'
 
@@ -107,7 +109,7 @@ class CrossValidation(NetworkEstimator):
         trained = np.flatnonzero(np.isfinite(grid.losses[best]))  # a network may have failed, with a warning
         chosen = grid.stack.take(grid.members(best)[trained])
         regularizers = grid.candidates[best]
-        self._fold_networks = FittedNetwork.from_stack(chosen, coding.layout, coding.encoder)
+        self._fold_networks = FittedNetwork.from_stack(chosen, coding)
         stack, held_out = chosen, [own[k // len(starts)][1] for k in trained]
         if self.refit:
             stack, held_out = self._trained(coding, rows, [], regularizers, _spawn(seed, _REFIT), edges)
@@ -122,7 +124,7 @@ class CrossValidation(NetworkEstimator):
         return self
 
     def _scores(
-        self, X: Any, y: Any, coding: Coding, grid: FoldGrid, folds: list[Fold], names: list[str]
+        self, X: Any, y: Any, coding: Preprocessing, grid: FoldGrid, folds: list[Fold], names: list[str]
     ) -> NDArray[np.float64]:
         """Score the networks of every fold on the rows it leaves out; without one that trained there is no score."""
         scorer = check_scoring(self, scoring=self.scoring)
@@ -137,13 +139,13 @@ class CrossValidation(NetworkEstimator):
         return scores
 
     def _what_folds_left_out(
-        self, coding: Coding, rows: Rows, left_out: list[NDArray[np.int64]]
+        self, coding: Preprocessing, rows: Rows, left_out: list[NDArray[np.int64]]
     ) -> list[list[NDArray[np.float64]]]:
         """Return how far the networks of each fold were off on the rows it left out: for each fold, and each target.
 
         The absolute error of numbers, and one minus the probability of the true class.
         """
-        cells = coding.encoder.cells(rows.columns)
+        cells = rows.columns.cells
         off: list[list[NDArray[np.float64]]] = []
         for fold, held in zip(np.unique(self._fold_of), left_out, strict=True):
             own = self._fold_networks.of_members(np.flatnonzero(self._fold_of == fold))
@@ -178,7 +180,7 @@ class CrossValidation(NetworkEstimator):
 
     def _folds(
         self,
-        coding: Coding,
+        coding: Preprocessing,
         rows: Rows,
         y: Any,
         groups: ArrayLike | None,
@@ -191,26 +193,20 @@ class CrossValidation(NetworkEstimator):
         the user's order, which may mean something.
         """
         assert rows.index is not None  # rows are in their own order
-        if isinstance(self.cv, int | np.integer):
-            check_integer("cv", self.cv, least=2)
-            first = np.sort(np.unique(rows.index, return_index=True)[1])
-            kept = rows.index[first]
-            if self.cv > len(kept):
-                raise ValueError(f"cv={self.cv} folds of {len(kept)} rows: lower cv")
-            classes = coding.classes_of(rows.take(first))
-            if classes is not None and self.cv > (most := int(np.bincount(classes).max())):
-                raise ValueError(
-                    f"cv={self.cv} folds of classes with at most {most} rows each: lower cv, or use a regressor if the "
-                    "classes are numbers"
-                )
-            make = KFold if classes is None else StratifiedKFold
-            state = int(_spawn(seed, _FOLD_ROWS).generate_state(1)[0])
-            splits = make(int(self.cv), shuffle=True, random_state=state).split(kept, classes)
-        else:
-            kept = np.arange(n_rows)
-            if groups is not None:
-                check_consistent_length(kept, groups)
-            splits = check_cv(self.cv, y, classifier=is_classifier(self)).split(np.empty((n_rows, 1)), y, groups)
+        is_number = isinstance(self.cv, int | np.integer)
+        first = np.sort(np.unique(rows.index, return_index=True)[1])
+        kept = rows.index[first] if is_number else np.arange(n_rows)
+        if groups is not None:
+            check_consistent_length(np.arange(n_rows), groups)
+        splits = cut_into_folds(
+            self.cv,
+            len(kept),
+            random_state=int(_spawn(seed, _FOLD_ROWS).generate_state(1)[0]),
+            classes=coding.classes_of(rows.take(first)),
+            y=y,
+            groups=groups,
+            is_classifier=is_classifier(self),
+        )
         folds = [(kept[train], kept[held]) for train, held in splits]
         for number, fold in enumerate(folds):
             train, held = (_places(rows, part) for part in fold)

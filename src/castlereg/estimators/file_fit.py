@@ -14,23 +14,21 @@ from sklearn.base import is_regressor
 from sklearn.utils.validation import validate_data
 from tqdm.auto import tqdm
 
-from castlereg.data.encoding import Encoder, Scaling
 from castlereg.data.files import TableFile, check_columns
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import MISSING_MARKS, Columns, as_numbers, read_columns
-from castlereg.data.rows import Coding, Rows
+from castlereg.data.rows import Rows
 from castlereg.data.schema import named_columns
-from castlereg.data.survey import KindChanged, TableSurvey
-from castlereg.data.target_survey import TargetSurvey
+from castlereg.data.splits import n_held_out
+from castlereg.data.survey import KindChanged, TableSurvey, TargetSurvey
 from castlereg.data.targets import ClassTarget, read_target
 from castlereg.estimators.base import NetworkEstimator, _check_required, _spawn, numbers_among
 from castlereg.estimators.held_out_threshold import HeldOut, evenly
-from castlereg.estimators.holdout import n_held_out
 from castlereg.graph.column_traits import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.options import check_integer
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.training import Table
-from castlereg.training.room import release
+from castlereg.training.devices import release
 from castlereg.training.row_file import PIECE, RowFile
 from castlereg.training.stream import train_stream
 
@@ -106,7 +104,12 @@ class FileFit(NetworkEstimator):
         edges = self._edge_rules([*names, target], 1, None)
         file, survey, of_target = self._surveyed(file, names, target)
         _check_rows(of_target, file)
-        coding = self._coding_of(file, survey, of_target, names, target)
+        coding = survey.preprocessing(
+            f"file {str(file.path)!r}",
+            {name: list(marks) for name, marks in file.marks.items()},
+            (of_target.target(self._fit_target),),
+            clipped=self.scaling == "robust",
+        )
         _check_required(coding, edges)
         if held_out_file is not None and held_out_file.format == file.format:
             held_out_file = replace(held_out_file, texts=file.texts, marks=file.marks)
@@ -157,20 +160,7 @@ class FileFit(NetworkEstimator):
                 what = f"file {str(file.path)!r} from row {first} on, counted from there,"
                 bar.update(len(frame))
 
-    def _coding_of(
-        self, file: TableFile, survey: TableSurvey, of_target: TargetSurvey, names: list[str], target: str
-    ) -> Coding:
-        """Turn what was seen into a coding. Columns are ordered by type and name: no digest of all rows is at hand."""
-        clipped = self.scaling == "robust"
-        schema = survey.schema(f"file {str(file.path)!r}", {name: list(m) for name, m in file.marks.items()})
-        nodes = [column.node(clipped) for column in schema]
-        keys = [(n.kind, n.levels, n.gaps, n.clipped, name) for n, name in zip(nodes, names, strict=True)]
-        order = sorted(range(len(names)), key=keys.__getitem__)
-        scaling = Scaling.joined([survey.columns[j].scaling(schema[j]) for j in order])
-        encoder = Encoder(schema, tuple(order), tuple(nodes[j] for j in order), scaling)
-        return Coding(encoder, (of_target.target(self._fit_target),))
-
-    def _weights_of(self, coding: Coding, of_target: TargetSurvey) -> NDArray[np.float64] | None:
+    def _weights_of(self, coding: Preprocessing, of_target: TargetSurvey) -> NDArray[np.float64] | None:
         """Return the weight of each class; None when all rows weigh alike."""
         target = coding.targets[0]
         if getattr(self, "class_weight", None) is None or not isinstance(target, ClassTarget):
@@ -187,7 +177,7 @@ class FileFit(NetworkEstimator):
         self,
         file: TableFile,
         held_out_file: TableFile | None,
-        coding: Coding,
+        coding: Preprocessing,
         of_target: TargetSurvey,
         of_class: NDArray[np.float64] | None,
         rows: RowFile,
@@ -202,11 +192,11 @@ class FileFit(NetworkEstimator):
             held = _Held(rng, of_target.counts_of(coding.targets[0]), self.validation_fraction)
         kept: list[Rows] = []
         for _, columns, values in self._pieces(file, names, target, "encoding"):
-            piece = Rows(columns, (values,))
+            piece = coding.coded(Rows(columns, (values,)))
             codes = coding.classes_of(piece)
             if held is not None:
                 is_held = held.of(np.zeros(len(piece), np.int64) if codes is None else codes)
-                kept.append(_coded(coding, piece.take(np.flatnonzero(is_held))))
+                kept.append(piece.take(np.flatnonzero(is_held)))
                 piece = piece.take(np.flatnonzero(~is_held))
             channels = coding.table(piece).inputs
             if of_class is not None:
@@ -218,7 +208,7 @@ class FileFit(NetworkEstimator):
         return _joined(kept)
 
     def _held_out_of(
-        self, file: TableFile, coding: Coding, names: list[str], target: str, rng: np.random.Generator
+        self, file: TableFile, coding: Preprocessing, names: list[str], target: str, rng: np.random.Generator
     ) -> list[Rows]:
         """Read rows to stop by from a file of their own; at most so many, drawn at random."""
         total = sum(len(frame) for frame in file.frames([target], _READ_ROWS))
@@ -228,7 +218,9 @@ class FileFit(NetworkEstimator):
         kept, first = [], 0
         for _, columns, values in self._pieces(file, names, target, "reading"):
             own = chosen[(chosen >= first) & (chosen < first + len(columns))] - first
-            kept.append(_coded(coding, Rows(columns, (values,)).take(own), f"file {str(file.path)!r}"))
+            chosen_rows = coding.coded(Rows(columns, (values,)).take(own), f"file {str(file.path)!r}")
+            coding.warn_of_new_missing(chosen_rows.columns.cells, f"file {str(file.path)!r}")
+            kept.append(chosen_rows)
             first += len(columns)
         return kept
 
@@ -238,7 +230,7 @@ class FileFit(NetworkEstimator):
         self,
         rows: RowFile,
         held_out: Rows,
-        coding: Coding,
+        coding: Preprocessing,
         edges: EdgeRules | None,
         seed: np.random.SeedSequence,
         chunk_rows: int,
@@ -247,10 +239,10 @@ class FileFit(NetworkEstimator):
         layout = coding.layout
         sizes, regularizers = self._sizes(layout.n_features), self._all_regularizers()
         check_regularizers(regularizers, sizes)
-        table = _as_table(coding, held_out, edges)
+        table = coding.table(held_out, edges=edges)
         if of_class is not None:
             weight = of_class[coding.targets[0].codes(held_out.targets[0])].astype(np.float32)  # type: ignore[union-attr]
-            table = Table(table.inputs, table.layout, weight, table.constant, table.edges)
+            table = replace(table, weight=weight)
         return train_stream(
             rows,
             table,
@@ -270,7 +262,7 @@ class FileFit(NetworkEstimator):
         self,
         rows: RowFile,
         held_out: Rows,
-        coding: Coding,
+        coding: Preprocessing,
         of_target: TargetSurvey,
         names: list[str],
         edges: EdgeRules | None,
@@ -286,7 +278,7 @@ class FileFit(NetworkEstimator):
             coding,
             names,
             HeldOut(some.columns.cells, some.targets, spread, by_member),
-            lambda most: _as_table(coding, held_out.take(evenly(np.arange(len(held_out)), most)), None),
+            lambda most: coding.table(held_out.take(evenly(np.arange(len(held_out)), most))),
             ColumnTraits.of_blocks(lambda: _as_values(rows, coding), numbers_among(coding)),
             edges,
         )
@@ -351,38 +343,17 @@ def _marks(texts: Sequence[str]) -> list[str]:
     return [t for t in texts if t.strip() in MISSING_MARKS] if as_numbers(texts) is not None else []
 
 
-def _coded(coding: Coding, rows: Rows, what: str | None = None) -> Rows:
-    """Keep the cells of rows as the encoder numbers them, so that pieces can be put together."""
-    if what is None:
-        cells = coding.cells(rows)
-    else:
-        cells = coding.encoder.cells(rows.columns, what)
-        coding.encoder.warn_of_new_gaps(cells, what)
-    return Rows(Columns(cells, ()), rows.targets)
-
-
 def _joined(pieces: list[Rows]) -> Rows:
     cells = np.concatenate([piece.columns.cells for piece in pieces])
     return Rows(Columns(cells, ()), (np.concatenate([piece.targets[0] for piece in pieces]),))
 
 
-def _as_table(coding: Coding, held_out: Rows, edges: EdgeRules | None) -> Table:
-    features = coding.encoder.encode(held_out.columns.cells)
-    inputs = np.hstack([features, coding.targets[0].encode(held_out.targets[0])]).astype(np.float32)
-    own_edges = None if edges is None else edges.reordered(coding.encoder.node_order(1))
-    return Table(inputs, coding.layout, None, coding.encoder.constant, own_edges)
-
-
-def _as_values(rows: RowFile, coding: Coding) -> Iterator[NDArray[np.float64]]:
+def _as_values(rows: RowFile, coding: Preprocessing) -> Iterator[NDArray[np.float64]]:
     """Go through some training rows: columns and target in the user's order and units, levels of more than two as 0."""
-    encoder, layout = coding.encoder, coding.layout
-    target = coding.targets[0]
-    center, spread = encoder.scaling.center, encoder.scaling.spread
-    if isinstance(target, ClassTarget):
-        center, spread = np.r_[center, 0.0], np.r_[spread, 1.0]
-    else:
-        center, spread = np.r_[center, target.scaling.center], np.r_[spread, target.scaling.spread]
-    place = np.argsort(encoder.node_order(1))
+    target, layout = coding.targets[0], coding.layout
+    of_target = (0.0, 1.0) if isinstance(target, ClassTarget) else (target.center, target.spread)
+    center, spread = np.r_[coding.center, of_target[0]], np.r_[coding.spread, of_target[1]]
+    place = np.argsort(coding.node_order())
     for block in rows.blocks(_MOST_FOR_TRAITS):
         values = block[:, layout.output_channels[:, 0]].astype(np.float64) * spread + center
         yield values[:, place]

@@ -11,13 +11,15 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.encoding import Encoder
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.scaling import Standardization, drawn_in
+from castlereg.data.table import Table
 from castlereg.edge_strength import edge_strengths
 from castlereg.layout import Layout
 from castlereg.network import Parameters, edge_weights, forward, select
 from castlereg.objective import Batch, cell_losses, mean_losses, node_scores
-from castlereg.training import Table, TrainedStack
-from castlereg.training.standardization import Standardization, as_batch, smooth_clip
+from castlereg.training import TrainedStack
+from castlereg.training.batch import as_batch
 
 # Rows are predicted in blocks of these sizes. Filling up to a multiple of 16 keeps a lone row on the
 # same matrix kernel as a full block, so a prediction never depends on how many rows were asked for.
@@ -34,24 +36,27 @@ class FittedNetwork:
 
     Parameters
     ----------
-    layout : Layout
     parameters : Parameters
         With a leading member axis; of all sub-networks of CASTLE.
     standardization : Standardization
         Of each member.
-    encoder : Encoder
-        Of the features, before the members' own standardization.
+    preprocessing : Preprocessing
+        Before the members' own standardization.
     """
 
-    layout: Layout
     parameters: Parameters
     standardization: Standardization
-    encoder: Encoder
+    preprocessing: Preprocessing
 
     @classmethod
-    def from_stack(cls, stack: TrainedStack, layout: Layout, encoder: Encoder) -> FittedNetwork:
+    def from_stack(cls, stack: TrainedStack, preprocessing: Preprocessing) -> FittedNetwork:
         """Keep what prediction needs of a trained stack."""
-        return cls(layout, stack.parameters, stack.standardization, encoder)
+        return cls(stack.parameters, stack.standardization, preprocessing)
+
+    @property
+    def layout(self) -> Layout:
+        """Nodes of the features and the targets."""
+        return self.preprocessing.layout
 
     @property
     def n_members(self) -> int:
@@ -61,15 +66,15 @@ class FittedNetwork:
     def of_members(self, members: NDArray[np.int64]) -> FittedNetwork:
         """Keep some networks."""
         parameters: Parameters = jax.tree.map(lambda a: a[members], self.parameters)
-        return FittedNetwork(self.layout, parameters, self.standardization.of_member(members), self.encoder)
+        return FittedNetwork(parameters, self.standardization.of_member(members), self.preprocessing)
 
     def of_features(self, kept: NDArray[np.bool_]) -> FittedNetwork:
         """Take features out of the targets' sub-networks; the mask is in the user's order of columns."""
-        by_node = np.r_[kept[list(self.encoder.order)], np.ones(len(self.layout.targets), bool)]
+        by_node = np.r_[kept[list(self.preprocessing.order)], np.ones(len(self.layout.targets), bool)]
         weights = self._input_weights().copy()
         weights[:, ~by_node[self.layout.channel_nodes], -len(self.layout.targets) :] = 0
         parameters = self.parameters._replace(input_weights=weights)  # type: ignore[arg-type]
-        return FittedNetwork(self.layout, parameters, self.standardization, self.encoder)
+        return FittedNetwork(parameters, self.standardization, self.preprocessing)
 
     @property
     def has_all_nodes(self) -> bool:
@@ -82,7 +87,7 @@ class FittedNetwork:
         Parameters
         ----------
         cells : array of shape (rows, features)
-            As the encoder numbers them.
+            From :meth:`castlereg.data.preprocessing.Preprocessing.cells`.
 
         Returns
         -------
@@ -93,8 +98,8 @@ class FittedNetwork:
         outputs = np.empty((self.n_members, len(cells), n_targets, self.layout.output_width))
         for start in range(0, len(cells), _BLOCK):
             rows = cells[start : start + _BLOCK]
-            block = self.encoder.centred(rows, room=-(-len(rows) // _MULTIPLE) * _MULTIPLE)
-            for member, network in enumerate(self._target_networks):
+            block = self.preprocessing.encode(rows, room=-(-len(rows) // _MULTIPLE) * _MULTIPLE)
+            for member, network in enumerate(self.target_networks):
                 seen = self._as_seen(block, member)
                 outputs[member, start : start + len(rows)] = forward(network, seen)[: len(rows)]  # type: ignore[arg-type]
         return self._destandardized(outputs)
@@ -150,57 +155,29 @@ class FittedNetwork:
             yield parameters, as_batch(table.inputs, weight / weight.sum(), by, self.layout), self.layout, units
 
     def _in_users_order(self, by_edge: NDArray[np.float64]) -> NDArray[np.float64]:
-        place = np.argsort(self.encoder.node_order(len(self.layout.targets)))
+        place = np.argsort(self.preprocessing.node_order())
         return by_edge[:, place[:, None], place]
 
     def _input_weights(self) -> NDArray[np.float32]:
         return np.asarray(self.parameters.input_weights)
 
     def _as_seen(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
-        """Fill gaps with the member's own means, and draw clipped channels in."""
-        if not (self.layout.has_gaps or self._clipped.any()):
-            return block
-        by, channels = self.standardization, block.shape[1]
-        seen = block.copy()
-        if by.clip_center is not None and by.clip_rate is not None:
-            center, rate = (a[member, :channels].astype(np.float64) for a in (by.clip_center, by.clip_rate))
-            drawn_in = smooth_clip((block / self.encoder.spread - center) * rate)
-            seen[:, self._clipped] = drawn_in[:, self._clipped]
-        if self.layout.has_gaps:
-            # The shift is what standardizes to zero; weights below expect channels not yet divided by their spread.
-            mean = by.shift[member, :channels].astype(np.float64) * self._spread
-            seen = np.where(np.isnan(seen), mean, seen)
-        return seen
+        """Draw clipped channels in, and fill missing values with the member's own means."""
+        by, layout = self.standardization.of_member(member), self.layout
+        seen: NDArray[np.float64] = drawn_in(block, by.clip_center, by.clip_rate, layout)
+        return np.where(np.isnan(seen), by.shift[: block.shape[1]], seen) if layout.has_gaps else seen
 
     @cached_property
-    def _clipped(self) -> NDArray[np.bool_]:
-        return self.layout.is_clipped[: self.layout.n_feature_channels]
-
-    @cached_property
-    def _spread(self) -> NDArray[np.float64]:
-        """What the channels that the networks see are still to be divided by."""
-        return np.where(self._clipped, 1.0, self.encoder.spread)
-
-    @cached_property
-    def _target_networks(self) -> list[Parameters]:
-        """Cut out the targets' sub-networks of every member, with the scales of the features taken into the weights."""
-        return [self._target_network(member) for member in range(self.n_members)]
-
-    def _target_network(self, member: int) -> Parameters:
-        d = self.layout.n_feature_channels
+    def target_networks(self) -> list[Parameters]:
+        """The targets' sub-networks of every member in float64, for features that are not yet standardized."""
         n_targets = len(self.layout.targets)
         nodes = self._input_weights().shape[2] - n_targets + np.arange(n_targets)  # they stand last
-        one = select(jax.tree.map(lambda a: a[member], self.parameters), nodes)
-        one = jax.tree.map(lambda a: np.asarray(a, np.float64), one)
-        # Standardized features are (centred / spread - shift) * scale; only the centring is left to do for each row.
-        by = self.standardization
-        shift, scale = by.shift[member, :d].astype(np.float64), by.scale[member, :d].astype(np.float64)
-        weights = one.input_weights[:d]
-        network: Parameters = one._replace(
-            input_weights=weights * (scale / self._spread)[:, None, None],
-            input_bias=one.input_bias - np.tensordot(shift * scale, weights, axes=1),
-        )
-        return network
+        networks = []
+        for member in range(self.n_members):
+            network = select(jax.tree.map(lambda a, member=member: a[member], self.parameters), nodes)
+            by = self.standardization.of_member(member)
+            networks.append(_for_encoded(network, by, self.layout.n_feature_channels))
+        return networks
 
     def _destandardized(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Undo the members' standardization of numeric targets."""
@@ -213,3 +190,14 @@ class FittedNetwork:
             spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
             outputs[:, :, place] = outputs[:, :, place] * spread[:, None, None] + by.shift[:, channel, None, None]
         return outputs
+
+
+def _for_encoded(network: Parameters, by: Standardization, n_channels: int) -> Parameters:
+    """Fold ``(encoded - shift) * scale`` of the features' channels into the first layer, and drop other channels."""
+    network = jax.tree.map(lambda a: np.asarray(a, np.float64), network)
+    shift, scale = (np.asarray(a[:n_channels], np.float64) for a in (by.shift, by.scale))
+    weights = network.input_weights[:n_channels]
+    return network._replace(
+        input_weights=weights * scale[:, None, None],
+        input_bias=network.input_bias - np.tensordot(shift * scale, weights, axes=1),
+    )

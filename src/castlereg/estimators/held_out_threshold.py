@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.rows import Coding, Rows
-from castlereg.data.targets import ClassTarget
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Rows
+from castlereg.data.targets import ClassTarget, Target
 from castlereg.estimators.fitted_network import FittedNetwork
 
 _MOST_THRESHOLDS = 32
@@ -24,7 +25,7 @@ class HeldOut:
     Parameters
     ----------
     cells : array of shape (rows, features)
-        As the encoder numbers them.
+        Coded by the schema.
     truth : sequence of array of shape (rows,)
         Values of each target.
     spread : sequence of float
@@ -39,29 +40,29 @@ class HeldOut:
     by_member: Sequence[NDArray[np.int64]]
 
     @classmethod
-    def of(cls, coding: Coding, parts: Sequence[Rows], held_out: Sequence[NDArray[np.int64]]) -> HeldOut:
-        """Collect rows of parts that stand one after the other, by their places."""
+    def of(cls, targets: Sequence[Target], parts: Sequence[Rows], held_out: Sequence[NDArray[np.int64]]) -> HeldOut:
+        """Collect coded rows of parts that stand one after the other, by their places."""
         places = [np.unique(rows) for rows in held_out]
         looked_at = evenly(np.unique(np.concatenate(places)), _MOST_ROWS)
         cells, first = [], 0
         for part in parts:
             own = looked_at[(looked_at >= first) & (looked_at < first + len(part))] - first
-            cells.append(coding.cells(part.take(own)))
+            cells.append(part.take(own).columns.cells)
             first += len(part)
-        targets = [np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True)]
+        truth = [np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True)]
         return cls(
             np.concatenate(cells),
-            [values[looked_at] for values in targets],
+            [values[looked_at] for values in truth],
             [
                 1.0 if isinstance(target, ClassTarget) else float(values.std())
-                for target, values in zip(coding.targets, targets, strict=True)
+                for target, values in zip(targets, truth, strict=True)
             ],
             [np.searchsorted(looked_at, np.intersect1d(own, looked_at)) for own in places],
         )
 
 
 def sparsest_threshold(
-    network: FittedNetwork, weights: NDArray[np.float64], coding: Coding, held_out: HeldOut
+    network: FittedNetwork, weights: NDArray[np.float64], coding: Preprocessing, held_out: HeldOut
 ) -> float:
     """Choose the highest threshold at which the targets are still predicted nearly as well as at the best one.
 
@@ -73,14 +74,14 @@ def sparsest_threshold(
     network : FittedNetwork
     weights : array of shape (nodes, nodes)
         Mean learned weights of the edges.
-    coding : Coding
+    coding : Preprocessing
     held_out : HeldOut
 
     Returns
     -------
     float
     """
-    into_targets = weights[: len(coding.encoder.order), -len(coding.targets) :].max(axis=1)
+    into_targets = weights[: len(coding.order), -len(coding.targets) :].max(axis=1)
     thresholds = _candidates(into_targets)
     means, errors = [], []
     for threshold in thresholds:
@@ -112,7 +113,7 @@ def _candidates(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.r_[0.0, ascending]
 
 
-def _losses(network: FittedNetwork, coding: Coding, held_out: HeldOut) -> NDArray[np.float64]:
+def _losses(network: FittedNetwork, coding: Preprocessing, held_out: HeldOut) -> NDArray[np.float64]:
     """Return the loss of every row that was held out, summed over targets and averaged over the members it was for."""
     total, count = np.zeros((2, len(held_out.cells)))
     for member, rows in enumerate(held_out.by_member):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 
-from castlereg.data.rows import Coding
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.targets import (
     ClassTarget,
     NumericTarget,
@@ -26,7 +26,7 @@ from castlereg.estimators.castle import CastleEstimator
 
 def _has_classes(model: MultiOutput) -> bool:
     """Tell whether there is a target whose classes have probabilities."""
-    coding: Coding | None = getattr(model, "_coding", None)
+    coding: Preprocessing | None = getattr(model, "_coding", None)
     return coding is not None and any(isinstance(target, ClassTarget) for target in coding.targets)
 
 

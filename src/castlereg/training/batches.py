@@ -15,21 +15,6 @@ from numpy.typing import NDArray
 Draws = Literal["shuffle", "independent"]
 
 
-def rounded_up(n: int) -> int:
-    """Round a length up: to powers of two until 1024, then in steps of an eighth.
-
-    Examples
-    --------
-    >>> [rounded_up(n) for n in (3, 100, 1025, 100_000)]
-    [16, 128, 1152, 106496]
-    """
-    power = 1 << max(n - 1, 15).bit_length()
-    if n <= 1024:
-        return power
-    step = power // 16
-    return -(-n // step) * step
-
-
 @dataclass
 class BatchPlan:
     """The stream of batches of one member.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 MEMBERS = PartitionSpec("members")
@@ -48,6 +49,11 @@ def sharded(mesh: Mesh) -> NamedSharding:
 def replicated(mesh: Mesh) -> NamedSharding:
     """Place a copy on every device of a mesh."""
     return NamedSharding(mesh, EVERYWHERE)
+
+
+def release() -> None:
+    """Let go of tables that nobody trains on: JAX does so at its next call, which may be long after."""
+    jax.device_put(np.zeros(0, np.float32))
 
 
 def lanes(mesh: Mesh, members_per_device: int) -> int:

@@ -1,46 +1,14 @@
-"""What a stack is made of: the rows, the members that train on them, and the schedule they share."""
+"""What a stack is made of: its members, and the schedule they share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from castlereg.layout import EdgeRules, Layout
+from castlereg.data.scaling import RowNumbers
 from castlereg.regularizers import Regularizer
 from castlereg.training.batches import Draws
-
-
-@dataclass(frozen=True)
-class Table:
-    """Encoded rows.
-
-    Parameters
-    ----------
-    inputs : array of float32, shape (rows, channels)
-        Numeric channels on any scale near one; 0 or 1 for binary and categorical ones and for missing flags. Value
-        channels of missing cells are NaN.
-    layout : Layout
-    weight : array of float32, shape (rows,), optional
-        Positive row weights; all alike by default.
-    constant : tuple of int
-        Nodes that get no edges.
-    edges : EdgeRules, optional
-        Which edges may be and which must be.
-    room : array from :func:`castlereg.training.room.room_for`, optional
-        Array of which ``inputs`` is the beginning; it saves the trainer a copy.
-    """
-
-    inputs: NDArray[np.float32]
-    layout: Layout
-    weight: NDArray[np.float32] | None = None
-    constant: tuple[int, ...] = ()
-    edges: EdgeRules | None = None
-    room: NDArray[np.float32] | None = None
-
-
-RowNumbers = NDArray[np.int64] | NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from castlereg.data.table import Table
 from castlereg.layout import Layout
 from castlereg.objective import trained_nodes
 from castlereg.regularizers import Regularizer
-from castlereg.training.members import Schedule, Table
+from castlereg.training.members import Schedule
 from castlereg.training.placement import least
 
 # Weights, Adam's two moments and the best weights stay; the gradient, its update and copies between calls come and go.

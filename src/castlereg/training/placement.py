@@ -16,8 +16,9 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
+from castlereg.data.table import Table
 from castlereg.training.devices import replicated
-from castlereg.training.members import Member, Schedule, Table
+from castlereg.training.members import Member, Schedule
 from castlereg.training.mesh import chosen_devices, everywhere
 
 

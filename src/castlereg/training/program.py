@@ -18,14 +18,15 @@ import optax
 from jax import Array, lax
 from jax.sharding import Mesh
 
+from castlereg.data.scaling import Standardization
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, mask_inputs, pack, squared_adjacency, unpack
 from castlereg.objective import Batch, Cycles, regularized_loss
 from castlereg.regularizers import Regularizer
 from castlereg.training import sampled as sampling
+from castlereg.training.batch import as_batch
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
 from castlereg.training.row_shares import RowShares
-from castlereg.training.standardization import Standardization, as_batch
 from castlereg.training.step_blocks import steps_in_blocks
 from castlereg.training.validation import validation_loss
 

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
+from castlereg.data.scaling import measure
+from castlereg.data.table import Table, rounded_up, with_empty_rows
 from castlereg.graph.acyclic_cut import acyclic_cut
 from castlereg.network import InputInit, edge_weights, initialize, mask_inputs, pack
 from castlereg.notices import warn_user
@@ -24,13 +26,11 @@ from castlereg.objective import trained_nodes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.training import program
-from castlereg.training.batches import BatchPlan, rounded_up
+from castlereg.training.batches import BatchPlan
 from castlereg.training.devices import lanes, replicated, sharded
-from castlereg.training.members import Member, Schedule, Table
+from castlereg.training.members import Member, Schedule
 from castlereg.training.mesh import training_mesh
 from castlereg.training.placement import check_agreement, on_devices, on_host
-from castlereg.training.room import with_empty_rows
-from castlereg.training.standardization import measure
 from castlereg.training.trained import Log, TrainedStack, history_frame, report_restarts, unpack_all
 
 # Work of one call of the program, in floating-point operations: a fraction of a second on one core, so that the
@@ -128,7 +128,7 @@ class _Stack:
             BatchPlan(m.train_rows.astype(np.int32, copy=False), schedule.batch_size, m.seed, schedule.draws)
             for m in members
         ]
-        self.standardization, mean_weight = measure(table, members)
+        self.standardization, mean_weight = measure(table, [member.train_rows for member in members])
         rules = table.edges
         self.edge_mask = layout.edge_mask(table.constant, None if rules is None else rules.allowed)[:, list(self.nodes)]
         exact = any(one.ends_acyclic for one in self.regularizers)

@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
+from castlereg.data.scaling import Moments, Standardization, clipping, drawn_in, standardization_of
+from castlereg.data.table import Table, room_for
 from castlereg.layout import Layout
-from castlereg.moments import Moments
 from castlereg.network import InputInit
 from castlereg.regularizers import Regularizer
 from castlereg.training import program
 from castlereg.training.devices import lanes, replicated
-from castlereg.training.members import Member, Schedule, Table
-from castlereg.training.room import room_for
+from castlereg.training.members import Member, Schedule
 from castlereg.training.row_file import PIECE, RowFile
 from castlereg.training.stack import _Stack
-from castlereg.training.standardization import Standardization, clipping, drawn_in, standardization_of
 from castlereg.training.stream_program import compiled_parts
 from castlereg.training.trained import TrainedStack
 

@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from castlereg.data.scaling import Standardization
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, unpack
 from castlereg.notices import warn_user
 from castlereg.training.members import Schedule
 from castlereg.training.program import RATE_AFTER_RESTART, MemberState
-from castlereg.training.standardization import Standardization
 
 Log = tuple[NDArray[np.int64], NDArray[np.float32]]
 

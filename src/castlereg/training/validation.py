@@ -7,11 +7,12 @@ from collections.abc import Callable
 import jax.numpy as jnp
 from jax import Array, lax
 
+from castlereg.data.scaling import Standardization
 from castlereg.layout import Layout
 from castlereg.network import Parameters
 from castlereg.objective import Batch, cell_losses, supervised_loss, target_outputs
+from castlereg.training.batch import as_batch
 from castlereg.training.row_shares import RowShares
-from castlereg.training.standardization import Standardization, as_batch
 
 # Rows that are kept standardized while epochs run. More are taken in blocks and standardized each time, since they
 # would be another table; numbers of rows beyond the limit are multiples of the block, see ``rounded_up``.
