@@ -15,10 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
 
-from castlereg.data.encoding import Scaling
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import read_columns
-from castlereg.data.rows import Coding, Rows
+from castlereg.data.rows import Rows
 from castlereg.data.targets import NumericTarget
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.regularizers import Castle, Regularizer
@@ -62,15 +63,15 @@ def noise_columns_draw(seed: int, strong: bool, n_train: int = 300, n_test: int 
 
 def _standardized(rows: NDArray[np.float64], n_train: int) -> Draw:
     train, test = rows[:n_train], rows[n_train:]
-    scaling = Scaling.fit(train)
-    return Draw(scaling.encode(train), scaling.encode(test))
+    scaler = StandardScaler().fit(train)
+    return Draw(scaler.transform(train), scaler.transform(test))
 
 
 def network_error(draw: Draw, candidates: Sequence[tuple[Regularizer, ...]], seed: int, input_init: str) -> float:
     """Return the mean test error of the ten fold networks of the best candidate."""
     d = draw.train.shape[1] - 1
     rows = Rows(read_columns(draw.train[:, :-1]), (draw.train[:, -1],))
-    coding, (rows,) = Coding.fit(
+    coding, (rows,) = Preprocessing.fit(
         rows, None, lambda rows: (NumericTarget.fit(rows.targets[0], "y"),), categorical=[False] * d
     )
     folds = list(KFold(10, shuffle=True, random_state=seed).split(draw.train))
@@ -82,7 +83,7 @@ def network_error(draw: Draw, candidates: Sequence[tuple[Regularizer, ...]], see
         hidden_layer_sizes=(d + 1, d + 1),
         input_init=input_init,
     )
-    network = FittedNetwork.from_stack(grid.chosen(), coding.layout, coding.encoder)
+    network = FittedNetwork.from_stack(grid.chosen(), coding)
     predicted = coding.targets[0].decode(network.target_outputs(draw.test[:, :-1])[:, :, 0])
     return float(((predicted - draw.test[:, -1]) ** 2).mean())
 

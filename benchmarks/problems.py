@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
-from castlereg.training import Member, Schedule, Table, train
+from castlereg.training import Member, Schedule, train
 
 
 def rows(n_rows: int, n_nodes: int, seed: int = 0) -> NDArray[np.float32]:

@@ -48,7 +48,7 @@ def test_terms_equal_a_computation_by_hand(castle: CastleRegressor) -> None:
     bound = generalization_bound(castle, X, y, delta=0.1, gamma=3.0, s2=2.0, member=4)
     data = np.column_stack([X.to_numpy(), y.to_numpy()])
     network = castle.network_
-    order = network.encoder.node_order(1)
+    order = network.preprocessing.node_order()
     encoded = ((data - data.mean(axis=0)) / data.std(axis=0))[:, order]
     x = (encoded - network.standardization.shift[4]) * network.standardization.scale[4]
     p: Any = network.parameters

@@ -14,6 +14,7 @@ import scipy.linalg
 import scipy.stats
 from numpy.typing import NDArray
 
+from castlereg.data.scaling import null_losses
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, forward, initialize, mask_inputs
 from castlereg.objective import (
@@ -28,7 +29,6 @@ from castlereg.objective import (
 )
 from castlereg.regularizers import L1, L2, Castle
 from castlereg.regularizers.released_castle import ReleasedCastle
-from castlereg.training.standardization import null_losses
 
 
 def numeric_layout(d: int) -> Layout:

@@ -24,7 +24,7 @@ from tests.fitted_models import NAMES, fitted, table
 
 pytestmark = [
     pytest.mark.xdist_group("model files"),
-    pytest.mark.filterwarnings("ignore:X has (levels|gaps)"),
+    pytest.mark.filterwarnings("ignore:X has (levels|missing values)"),
 ]
 EXPORTED = [name for name in NAMES if name != "CastleMultiOutput"]  # which has dates
 
@@ -109,9 +109,8 @@ def test_the_file_tells_what_it_is(tmp_path: Path) -> None:
 def relabelled(which: str, column: str, **changes: Any) -> Any:
     """A copy of a fitted model whose schema says something else of a column, with the same number of levels."""
     model = pickle.loads(pickle.dumps(fitted(which).model))
-    encoder = model._coding.encoder
-    schema = tuple(replace(one, **changes) if one.name == column else one for one in encoder.schema)
-    for holder in (encoder, model.network_.encoder):
+    schema = tuple(replace(one, **changes) if one.name == column else one for one in model._coding.schema)
+    for holder in (model._coding, model.network_.preprocessing):
         object.__setattr__(holder, "schema", schema)
     return model
 

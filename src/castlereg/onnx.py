@@ -1,7 +1,7 @@
 """Export of a fitted predictor to ONNX: encoding, networks and what is made of their outputs, all in float64.
 
-The graph repeats, operation by operation, what :class:`castlereg.data.encoding.Encoder` and
-:class:`castlereg.estimators.fitted_network.FittedNetwork` do to a row.
+The graph walks the channels of a :class:`castlereg.data.preprocessing.Preprocessing`, and then repeats what
+:class:`castlereg.estimators.fitted_network.FittedNetwork` does to a row.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from castlereg.data.preprocessing import Channel, Preprocessing
 from castlereg.data.reading import ColumnType
-from castlereg.data.schema import OTHER, ColumnSchema, cells_by_schema, values_of_levels
+from castlereg.data.scaling import CLIP
+from castlereg.data.schema import OTHER, ColumnSchema, coded_columns, values_of_levels
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.layout import Node
 from castlereg.network import Parameters
-from castlereg.training.standardization import CLIP
 from castlereg.whole_file import whole_file
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _OPSET, _IR = 19, 9  # the first to compare texts, and the file version that goes with it
 _ROWS = "rows"
-_UNKNOWN_TEXT = "(not known)"  # for a text that would be taken for a gap
+_UNKNOWN_TEXT = "(not known)"  # for a text that would be taken for a missing value
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
@@ -75,11 +76,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
 
     _check_model(model)
     coding = model._coding
-    schema, targets = coding.encoder.schema, coding.targets
+    schema, targets = coding.schema, coding.targets
     outputs = _output_names(targets)
     _check_input_names(schema, [name for names in outputs for name in names])
     graph = _Graph({column.name for column in schema} | {name for names in outputs for name in names})
-    seen = _as_seen(graph, model.network_, _centred_channels(graph, model.network_))
+    seen = _as_seen(graph, model.network_, _encoded(graph, coding))
     decoded = [
         _decoded(graph, target, _outputs(graph, model.network_, k, seen), model.network_, k)
         for k, target in enumerate(targets)
@@ -109,7 +110,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
             "castlereg": __version__,
             "estimator": type(model).__name__,
             "targets": json.dumps([target.name for target in targets]),
-            "missing_text": json.dumps({column.name: _gap_text(column) for column in schema if _is_text(column)}),
+            "missing_text": json.dumps({column.name: _missing_text(column) for column in schema if _is_text(column)}),
         },
     )
     onnx.checker.check_model(made, full_check=True)
@@ -142,9 +143,9 @@ def onnx_inputs(model: Any, X: ArrayLike) -> dict[str, NDArray[Any]]:
            [-0.051]])
     """
     _check_model(model)
-    schema = model._coding.encoder.schema
+    schema = model._coding.schema
     columns = model._read_features(X, reset=False)
-    cells_by_schema(columns, schema, warn=False)  # refuses what predict refuses
+    coded_columns(columns, schema)  # raises and warns as predict does
     return {
         column.name: _input(column, given, cells)[:, None]
         for column, given, cells in zip(schema, columns.types, columns.cells.T, strict=True)
@@ -156,11 +157,11 @@ def _input(column: ColumnSchema, given: ColumnType, cells: NDArray[np.float64]) 
         return np.full(len(cells), np.nan)
     if not _is_text(column):
         values = cells if given.levels is None else values_of_levels(given, cells)
-        assert values is not None  # cells_by_schema has read them
+        assert values is not None  # coded_columns has read them
         return values
-    gap = _gap_text(column)
-    texts = [_UNKNOWN_TEXT if level == gap else level for level in given.levels or ()]
-    return np.array([*texts, gap], object)[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
+    missing = _missing_text(column)
+    texts = [_UNKNOWN_TEXT if level == missing else level for level in given.levels or ()]
+    return np.array([*texts, missing], object)[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
 
 
 # --- what can be exported ------------------------------------------------------------------------------
@@ -170,7 +171,7 @@ def _check_model(model: Any) -> None:
     if not isinstance(model, NetworkEstimator):
         raise TypeError(f"a {type(model).__name__} is no estimator of castlereg")
     check_is_fitted(model)
-    for column in model._coding.encoder.schema:
+    for column in model._coding.schema:
         if column.holds == "dates":
             raise ValueError(
                 f"column {column.name!r} holds dates, which ONNX does not have: fit on a number instead, such as "
@@ -204,8 +205,8 @@ def _is_text(column: ColumnSchema) -> bool:
     return column.holds == "text"
 
 
-def _gap_text(column: ColumnSchema) -> str:
-    """Return the text that stands for a gap."""
+def _missing_text(column: ColumnSchema) -> str:
+    """Return the text that stands for a missing value."""
     return "" if "" not in (column.levels or ()) else "(missing)"
 
 
@@ -258,37 +259,36 @@ class _Graph:
 # --- from inputs to channels ---------------------------------------------------------------------------
 
 
-def _centred_channels(graph: _Graph, network: FittedNetwork) -> str:
-    """Repeat :meth:`Encoder.centred`: shape (rows, channels), NaN for gaps to be filled by each member."""
-    encoder = network.encoder
-    by_node = [
-        _node_channels(graph, encoder.schema[j], node, encoder.scaling.center[k], encoder.scaling.spread[k])
-        for k, (j, node) in enumerate(zip(encoder.order, encoder.nodes, strict=True))
-    ]
-    return graph("Concat", *by_node, axis=1)
+def _encoded(graph: _Graph, preprocessing: Preprocessing) -> str:
+    """Return :meth:`Preprocessing.encode`, shape (rows, channels): NaN for what each member fills itself."""
+    by_column = groupby(preprocessing.channels, lambda channel: channel.column)
+    return graph(
+        "Concat", *(_column(graph, preprocessing.schema[j], list(channels)) for j, channels in by_column), axis=1
+    )
 
 
-def _node_channels(graph: _Graph, column: ColumnSchema, node: Node, center: float, spread: float) -> str:
-    missing = graph("Equal", column.name, [_gap_text(column)]) if _is_text(column) else graph("IsNaN", column.name)
-    of_unknown = spread / 2 if node.kind == "binary" else 0.0
+def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> str:
+    """Return the channels of a column: its levels or its value, and the missing indicator if there is one."""
+    missing = graph("Equal", column.name, [_missing_text(column)]) if _is_text(column) else graph("IsNaN", column.name)
+    first = channels[0]
     if column.levels is None:
-        values = graph("Sub", column.name, np.float64(center))
-        if not node.gaps:
-            values = graph("Where", missing, np.float64(of_unknown), values)
+        values = _scaled(graph, column.name, first)
     else:
-        hits = _levels_hit(graph, column, missing)
-        values = hits
-        if node.kind != "categorical":
+        values = hits = _levels_hit(graph, column, missing)
+        if first.kind == "value":
             place = graph("MatMul", hits, np.arange(len(column.levels), dtype=np.float64)[:, None])
             is_known = graph("Greater", graph("ReduceSum", hits, [1], keepdims=1), np.float64(0))
-            values = graph("Where", is_known, graph("Sub", place, np.float64(center)), np.float64(of_unknown))
-    if not node.gaps:
-        return values
-    return graph("Concat", graph("Where", missing, np.float64(np.nan), values), graph.as_numbers(missing), axis=1)
+            values = graph("Where", is_known, _scaled(graph, place, first), np.float64(first.unknown or 0))
+    values = graph("Where", missing, np.float64(first.fill), values)
+    return graph("Concat", values, graph.as_numbers(missing), axis=1) if channels[-1].kind == "missing" else values
+
+
+def _scaled(graph: _Graph, values: str, channel: Channel) -> str:
+    return graph("Div", graph("Sub", values, np.float64(channel.center)), np.float64(channel.spread))
 
 
 def _levels_hit(graph: _Graph, column: ColumnSchema, missing: str) -> str:
-    """Tell which level a cell is, shape (rows, levels); none for gaps and unknown levels, unless some were joined."""
+    """Tell which level a cell is, shape (rows, levels); none for missing and unknown ones, unless some were joined."""
     assert column.levels is not None
     levels = [*column.levels]
     is_joined = np.array([[float(level == OTHER) for level in levels]])
@@ -302,20 +302,16 @@ def _levels_hit(graph: _Graph, column: ColumnSchema, missing: str) -> str:
 
 
 def _as_seen(graph: _Graph, network: FittedNetwork, block: str) -> str:
-    """Draw clipped channels in and fill gaps by each member's own numbers: shape (members or 1, rows, channels)."""
+    """Draw clipped channels in and fill missing values by each member's numbers: (members or 1, rows, channels)."""
     d, by = network.layout.n_feature_channels, network.standardization
-    is_clipped = network.layout.is_clipped[:d]
     seen = graph("Unsqueeze", block, [0])
     if by.clip_center is not None and by.clip_rate is not None:
-        scaled = graph("Div", block, network.encoder.spread)
-        z = graph("Mul", graph("Sub", scaled, _by_member(by.clip_center[:, :d])), _by_member(by.clip_rate[:, :d]))
+        z = graph("Mul", graph("Sub", block, _by_member(by.clip_center[:, :d])), _by_member(by.clip_rate[:, :d]))
         share = graph("Div", z, np.float64(CLIP))
         root = graph("Sqrt", graph("Add", graph("Mul", share, share), np.float64(1)))
-        seen = graph("Where", is_clipped, graph("Div", z, root), seen)
+        seen = graph("Where", network.layout.is_clipped[:d], graph("Div", z, root), seen)
     if network.layout.has_gaps:
-        spread = np.where(is_clipped, 1.0, network.encoder.spread)
-        means = _by_member(by.shift[:, :d]) * spread
-        seen = graph("Where", graph("IsNaN", seen), means, seen)
+        seen = graph("Where", graph("IsNaN", seen), _by_member(by.shift[:, :d]), seen)
     return seen
 
 
@@ -329,7 +325,7 @@ def _by_member(array: NDArray[np.float32]) -> NDArray[np.float64]:
 def _outputs(graph: _Graph, network: FittedNetwork, k: int, seen: str) -> str:
     """Run the sub-networks of a target: shape (members, rows, outputs)."""
     levels = network.layout.nodes[network.layout.targets[k]].levels
-    members: Sequence[Parameters] = network._target_networks
+    members: Sequence[Parameters] = network.target_networks
     z = graph("MatMul", seen, np.stack([one.input_weights[:, k] for one in members]))
     z = graph("Add", z, np.stack([one.input_bias[k] for one in members])[:, None])
     if members[0].output_weights is None:
@@ -350,7 +346,7 @@ def _decoded(graph: _Graph, target: Target, outputs: str, network: FittedNetwork
         shift, scale = (array[:, channel].astype(np.float64)[:, None, None] for array in (by.shift, by.scale))
         spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
         outputs = graph("Add", graph("Mul", outputs, spread), shift)
-        outputs = graph("Add", graph("Mul", outputs, target.scaling.spread), target.scaling.center)
+        outputs = graph("Add", graph("Mul", outputs, np.float64(target.spread)), np.float64(target.center))
     elif len(target.classes) == 2:
         # Small probabilities keep their digits this way; onnxruntime's Sigmoid takes them from one.
         positive = graph("Div", np.float64(1), graph("Add", graph("Exp", graph("Neg", outputs)), np.float64(1)))

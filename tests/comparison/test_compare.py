@@ -16,7 +16,7 @@ from castlereg import Comparison, NetworkRegressor, compare
 from castlereg.comparison import run
 from castlereg.comparison.methods import PAPER_METHODS, checked_methods
 from castlereg.comparison.significance import significance
-from castlereg.data import rows
+from castlereg.data import preprocessing
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
 
 mpl.use("agg")
@@ -97,8 +97,8 @@ def test_equals_the_estimator_fitted_fold_by_fold(diabetes: Any, monkeypatch: py
     """The whole protocol by hand: hold out, folds, validation loss, choice, score in units of the variance."""
     X, y = (part.to_numpy() for part in diabetes)
     # Columns and rows stay as they are, so that every fit deals out the same weights and batches.
-    monkeypatch.setattr(rows, "column_order", lambda *arguments: tuple(range(len(arguments[-1]))))
-    monkeypatch.setattr(rows, "row_order", lambda columns: np.arange(len(next(iter(columns)))))
+    monkeypatch.setattr(preprocessing, "column_order", lambda *arguments: tuple(range(len(arguments[-1]))))
+    monkeypatch.setattr(preprocessing, "row_order", lambda columns: np.arange(len(next(iter(columns)))))
     candidates = [[L2(0.1)], [L2(0.001)]]
     result = compare(X, y, methods={"L2": candidates}, **QUICK)
     (split,) = run._Problem.prepare(X, y, "regression", 0, {}).splits(3, 1, 0.2)
@@ -181,7 +181,7 @@ def test_a_misspelt_option_is_named_with_the_nearest(diabetes: Any) -> None:
 
 def test_more_folds_than_rows_are_refused(diabetes: Any) -> None:
     X, y = diabetes
-    with pytest.raises(ValueError, match="cv=10 folds of the 6 rows that are not held out: lower cv"):
+    with pytest.raises(ValueError, match="cv=10 folds of 6 rows: lower cv"):
         compare(X[:8], y[:8])
 
 

@@ -13,7 +13,7 @@ from castlereg.data.schema import (
     MOST_LEVELS,
     OTHER,
     ColumnSchema,
-    cells_by_schema,
+    coded_columns,
     infer_schema,
     named_columns,
     schema_frame,
@@ -98,7 +98,7 @@ def test_rare_levels_of_many_are_joined() -> None:
     assert schema.levels is not None
     assert len(schema.levels) == MOST_LEVELS
     assert schema.levels[-1] == OTHER
-    cells = cells_by_schema(read_columns(pd.DataFrame({"a": ["rare 3", "often 5", "unheard of"]})), [schema])
+    cells = coded_columns(read_columns(pd.DataFrame({"a": ["rare 3", "often 5", "unheard of"]})), [schema]).cells
     assert cells[0, 0] == cells[2, 0] == MOST_LEVELS - 1
     assert schema.levels[int(cells[1, 0])] == "often 5"
 
@@ -107,7 +107,7 @@ def test_unknown_levels_are_their_own_with_a_warning() -> None:
     schema = infer_schema(read_columns(pd.DataFrame({"a": list("abc"), "n": [1, 2, 3]})), [False, True])
     new = read_columns(pd.DataFrame({"a": ["c", "z", None], "n": [3.0, 9.0, 1.0]}))
     with pytest.warns(UserWarning, match=r"not there in training: 'z' in column 'a', 9.0 in column 'n'"):
-        cells = cells_by_schema(new, schema)
+        cells = coded_columns(new, schema).cells
     np.testing.assert_array_equal(cells, [[2, 2], [-1, -1], [np.nan, 0]])
 
 
@@ -127,13 +127,13 @@ def test_unknown_levels_are_their_own_with_a_warning() -> None:
 def test_another_type_than_in_training_is_refused(trained: Any, given: Any, message: str) -> None:
     schema = schema_of(trained)
     with pytest.raises(ValueError, match=message):
-        cells_by_schema(read_columns(pd.DataFrame({"a": given})), [schema])
+        coded_columns(read_columns(pd.DataFrame({"a": given})), [schema])
 
 
 def test_numbers_may_come_back_as_text_or_categories() -> None:
     schema = schema_of([1.5, 2.5, 3.5])
     for column in (["2.5", "?"], pd.Categorical([2.5, None]), ["2.5", None]):
-        cells = cells_by_schema(read_columns(pd.DataFrame({"a": column})), [schema])
+        cells = coded_columns(read_columns(pd.DataFrame({"a": column})), [schema]).cells
         np.testing.assert_array_equal(cells[:, 0], [2.5, np.nan])
 
 
@@ -162,7 +162,7 @@ def test_text_of_numbers_and_question_marks_is_numbers() -> None:
     columns = read_columns(frame)
     with pytest.warns(UserWarning, match=r"X has text in 'a' that is numbers but for '\?': read as numbers"):
         schema = infer_schema(columns, [False] * 3)
-    np.testing.assert_array_equal(cells_by_schema(columns, schema)[:, 0], [1.5, np.nan, -2])
+    np.testing.assert_array_equal(coded_columns(columns, schema).cells[:, 0], [1.5, np.nan, -2])
     assert schema[0].missing == 1
     assert schema[1].levels == ("1", "2", "x")
     assert schema[2].levels == ("?", "x")
@@ -173,7 +173,7 @@ def test_text_of_numbers_and_question_marks_is_numbers() -> None:
 def test_levels_that_look_like_numbers_stay_levels_whatever_rows_are_asked_for() -> None:
     schema = schema_of(["1", "2", "x", "?"])
     for texts, places in ((["1", "?"], [0, 2]), (["?"], [2]), (["2", "x"], [1, 3])):
-        cells = cells_by_schema(read_columns(pd.DataFrame({"a": texts})), [schema])
+        cells = coded_columns(read_columns(pd.DataFrame({"a": texts})), [schema]).cells
         np.testing.assert_array_equal(cells[:, 0], places)
 
 
@@ -183,7 +183,7 @@ def test_text_of_numbers_out_of_range_is_refused(text: str) -> None:
     with pytest.warns(UserWarning, match="read as numbers"):
         schema = infer_schema(columns, [False])
     with pytest.raises(ValueError, match="row 2 of column 'a'"):
-        cells_by_schema(columns, schema)
+        coded_columns(columns, schema)
 
 
 def test_the_schema_is_shown_as_a_frame() -> None:

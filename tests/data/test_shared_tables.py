@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.data.encoding import Encoder
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import read_columns
-from castlereg.data.schema import ColumnSchema, coded_columns, infer_schema
+from castlereg.data.rows import Rows
+from castlereg.data.schema import ColumnSchema
+from castlereg.data.targets import NumericTarget
 from castlereg.layout import Node
 
 FOLDER = os.environ.get("CASTLEREG_DATA")
@@ -20,15 +22,16 @@ pytestmark = pytest.mark.skipif(FOLDER is None, reason="CASTLEREG_DATA is not se
 IDENTIFIERS = ["state", "county", "community", "communityname", "fold"]
 
 
-def schema_of(file: str, drop: list[str]) -> tuple[tuple[ColumnSchema, ...], Encoder, np.ndarray]:
+def schema_of(file: str, drop: list[str]) -> tuple[tuple[ColumnSchema, ...], Preprocessing, np.ndarray]:
     frame = pd.read_csv(Path(str(FOLDER)) / file).drop(columns=drop)
-    columns = read_columns(frame)
+    rows = Rows(read_columns(frame), (np.arange(len(frame)),))
+    target = NumericTarget("y", 0.0, 1.0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X has text in .* read as numbers")
-        schema = infer_schema(columns, [False] * frame.shape[1])
-    cells = coded_columns(columns, schema)
-    encoder = Encoder.fit(schema, cells, range(len(schema)))
-    return schema, encoder, encoder.encode(cells.cells)
+        preprocessing, (coded,) = Preprocessing.fit(
+            rows, None, lambda _: (target,), categorical=[False] * frame.shape[1]
+        )
+    return preprocessing.schema, preprocessing, preprocessing.encode(coded.columns.cells)
 
 
 def count(schema: tuple[ColumnSchema, ...], kind: str) -> int:
@@ -36,12 +39,12 @@ def count(schema: tuple[ColumnSchema, ...], kind: str) -> int:
 
 
 def test_student() -> None:
-    schema, encoder, channels = schema_of("student_performance_por.csv", ["G3"])
+    schema, preprocessing, channels = schema_of("student_performance_por.csv", ["G3"])
     assert len(schema) == 32
     assert count(schema, "binary") == 13
     assert count(schema, "categorical") == 4
     assert channels.shape == (649, 45)
-    assert not encoder.constant
+    assert not preprocessing.constant
 
 
 def test_las_vegas() -> None:

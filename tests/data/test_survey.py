@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.data.encoding import Encoder
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import read_columns
-from castlereg.data.schema import coded_columns, infer_schema
+from castlereg.data.rows import Rows
 from castlereg.data.survey import KindChanged, TableSurvey
+from castlereg.data.targets import NumericTarget
 
 
 def surveyed(frame: pd.DataFrame, categorical: list[bool], size: int) -> TableSurvey:
@@ -46,14 +47,14 @@ def odd(rng: np.random.Generator) -> pd.DataFrame:
 @pytest.mark.parametrize("size", [97, 600])
 def test_schema_and_scales_are_those_of_the_whole(odd: pd.DataFrame, size: int) -> None:
     categorical = [name == "code" for name in odd]
-    columns = read_columns(odd)
-    whole = infer_schema(columns, categorical)
-    survey = surveyed(odd, categorical, size)
-    assert survey.schema("X", {}) == whole
-    scaling = Encoder.fit(whole, coded_columns(columns, whole), range(len(whole))).scaling
-    for j, (of_column, schema) in enumerate(zip(survey.columns, whole, strict=True)):
-        ours = of_column.scaling(schema)
-        np.testing.assert_allclose([ours.center[0], ours.spread[0]], [scaling.center[j], scaling.spread[j]], rtol=1e-7)
+    target = NumericTarget("y", 0.0, 1.0)
+    rows = Rows(read_columns(odd), (np.arange(len(odd)),))
+    whole, _ = Preprocessing.fit(rows, None, lambda _: (target,), categorical=categorical)
+    pieces = surveyed(odd, categorical, size).preprocessing("X", {}, (target,), clipped=False)
+    assert (pieces.schema, pieces.layout) == (whole.schema, whole.layout)
+    ours, theirs = np.argsort(pieces.order), np.argsort(whole.order)
+    np.testing.assert_allclose(pieces.center[ours], whole.center[theirs], rtol=1e-7)
+    np.testing.assert_allclose(pieces.spread[ours], whole.spread[theirs], rtol=1e-7)
 
 
 def test_a_column_that_changes_its_kind_is_told_by_name() -> None:

@@ -285,7 +285,7 @@ def test_graph_weights_are_norms_of_input_weights() -> None:
     X, y = small_table()
     model = quick().fit(X, y)
     norms = np.sqrt((np.asarray(model.network_.parameters.input_weights)[0] ** 2).sum(axis=-1))
-    own_order = [*model._coding.encoder.order, 3]
+    own_order = [*model._coding.order, 3]
     np.testing.assert_allclose(model.graph_.learned_weights.to_numpy()[np.ix_(own_order, own_order)], norms, rtol=1e-6)
 
 

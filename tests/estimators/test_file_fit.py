@@ -78,8 +78,8 @@ def test_a_file_has_the_schema_of_its_frame(models: dict[str, CastleRegressor], 
 
 def test_scales_are_those_of_the_frame(models: dict[str, CastleRegressor]) -> None:
     by_name = [
-        {e.schema[j].name: (e.scaling.center[k], e.scaling.spread[k]) for k, j in enumerate(e.order)}
-        for e in (models[name]._coding.encoder for name in ("memory", "flats.csv"))
+        {p.schema[j].name: (p.center[k], p.spread[k]) for k, j in enumerate(p.order)}
+        for p in (models[name]._coding for name in ("memory", "flats.csv"))
     ]
     assert by_name[0].keys() == by_name[1].keys()
     for name, scale in by_name[0].items():

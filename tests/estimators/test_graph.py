@@ -193,7 +193,7 @@ def test_weights_into_classes_are_in_units_of_their_noise(table: Any, sizes: tup
     model = CastleRegressor(hidden_layer_sizes=sizes, **QUICK).fit(kinds, y)
     weights = np.asarray(model.network_.parameters.input_weights[0], np.float64)
     norms = np.linalg.norm(weights, axis=-1)  # one channel each
-    order = [*model.network_.encoder.order, 4]
+    order = [*model.network_.preprocessing.order, 4]
     for cause in range(5):
         for effect in range(5):
             expected = norms[cause, effect] / (unit if order[effect] == 1 else 1)
@@ -213,7 +213,7 @@ def test_exact_cut_compares_kinds_in_common_units(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("castlereg.training.stack.acyclic_cut", watched)
     model = CastleRegressor(0.03, acyclicity_schedule="exact", max_epochs=30, random_state=0).fit(X, y)
-    flag_place, target_place = [*model.network_.encoder.order, 2].index(0), 2
+    flag_place, target_place = [*model.network_.preprocessing.order, 2].index(0), 2
     (before,) = cut
     into_target, into_flag = before[flag_place, target_place], before[target_place, flag_place]
     assert into_flag < into_target < into_flag * np.sqrt(np.pi / np.sqrt(3))  # as they are, the effect seems the cause

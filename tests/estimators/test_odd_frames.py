@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from castlereg import CastleRegressor, NetworkRegressor
 from castlereg.data.reading import read_columns
+from castlereg.data.scaling import measure
 from castlereg.network import initialize
 from castlereg.training import TrainedStack
-from castlereg.training.standardization import measure
 
 NAMES = st.sampled_from(["a", "a", "b", "", "two words", "<b>&", "naïve", "y", "x0", 0, 1, 2.5, None, ("t", 1)])
 NUMBERS = st.one_of(
@@ -95,7 +95,7 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
 
 def untrained(table: Any, members: Any, *, hidden_layer_sizes: tuple[int, ...], **_: Any) -> TrainedStack:
     """Stand in for the trainer: starting weights, and everything around them as it is."""
-    by, _ = measure(table, members)
+    by, _ = measure(table, [member.train_rows for member in members])
     start = initialize(table.layout, hidden_layer_sizes, members[0].seed, nodes=table.layout.targets)
     history = pd.DataFrame({"member": [0], "epoch": [1]})
     one = np.zeros(1, np.float32)
@@ -128,7 +128,7 @@ def check(model: Any, frame: pd.DataFrame, y: np.ndarray) -> None:
 
 def nothing_lost(model: Any, frame: pd.DataFrame) -> None:
     """Every cell that is there is a level or a number of the schema; every gap is counted."""
-    cells = model._coding.encoder.cells(read_columns(frame))
+    cells = model._coding.cells(read_columns(frame))
     np.testing.assert_array_equal(np.isnan(cells).sum(axis=0), model.schema_["missing"])
     marks = frame.map(lambda value: isinstance(value, str) and value in ("?", "", "NA")).to_numpy()
     gaps = frame.isna().to_numpy()

@@ -162,7 +162,7 @@ def test_unknown_levels_are_predicted_with_a_warning() -> None:
         prediction = model.predict(frame.assign(city="Paris"))
     assert np.isfinite(prediction).all()
     assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="gaps in columns that had none in training: 120 in 'area'"):
+    with pytest.warns(UserWarning, match="missing values in columns that had none in training: 120 in 'area'"):
         assert np.isfinite(model.predict(frame.assign(area=np.nan))).all()
 
 
@@ -175,7 +175,9 @@ def test_unknown_levels_among_the_rows_to_stop_by_are_warned_of_once() -> None:
 
 def test_new_gaps_among_the_rows_to_stop_by_are_warned_of() -> None:
     frame, rent = mixed_frame()
-    with pytest.warns(UserWarning, match="X_val has gaps in columns that had none in training: 120 in 'area'"):
+    with pytest.warns(
+        UserWarning, match="X_val has missing values in columns that had none in training: 120 in 'area'"
+    ):
         model = quick(max_epochs=2).fit(frame, rent, X_val=frame.assign(area=np.nan), y_val=rent)
     assert np.isfinite(model.validation_loss_)
 

@@ -13,11 +13,12 @@ import pytest
 from sklearn.base import clone
 
 from castlereg import NetworkRegressor
+from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize, mask_inputs, unpack
 from castlereg.objective import regularized_loss, trained_nodes
 from castlereg.regularizers import Castle, Dropout, Regularizer
-from castlereg.training import Member, Schedule, Table, stack, train
+from castlereg.training import Member, Schedule, stack, train
 from tests.regularizers.cases import STRATEGIES, VARIANTS, problem
 
 QUICK = Schedule(max_epochs=6, patience=6, batch_size=16)

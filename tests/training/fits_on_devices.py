@@ -14,9 +14,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from castlereg import CastleRegressor, use_devices
+from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle, Dropout, Regularizer
-from castlereg.training import Member, Schedule, Table, stack
+from castlereg.training import Member, Schedule, stack
 
 
 def data() -> tuple[Any, Any]:

@@ -3,20 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from castlereg.training.batches import BatchPlan, rounded_up
-
-
-@pytest.mark.parametrize("n", [1, 2, 16, 17, 1000, 1024, 1025, 5000, 99_999, 10**6])
-def test_rounded_up_wastes_little_and_has_few_values(n: int) -> None:
-    assert rounded_up(n) >= n
-    assert rounded_up(n) <= max(16, 2 * n if n <= 1024 else n * 1.125)
-    assert rounded_up(rounded_up(n)) == rounded_up(n)
-
-
-def test_few_rounded_sizes_serve_many_tables() -> None:
-    assert len({rounded_up(n) for n in range(1, 100_000)}) < 70
+from castlereg.training.batches import BatchPlan
 
 
 def test_an_epoch_is_every_row_once_in_random_order() -> None:

@@ -7,14 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from castlereg.data.scaling import Standardization
+from castlereg.data.table import rounded_up
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
 from castlereg.training import row_file, validation
-from castlereg.training.batches import rounded_up
-from castlereg.training.room import room_for, with_empty_rows
 from castlereg.training.row_file import PIECE, RowFile
 from castlereg.training.row_shares import RowShares
-from castlereg.training.standardization import Standardization
 from castlereg.training.step_blocks import steps_in_blocks
 
 
@@ -66,12 +65,3 @@ def test_rows_come_back_from_the_file_shuffled(rng: np.random.Generator, monkeyp
     assert not np.array_equal(read[0], rows)
     for window in (slice(0, PIECE), slice(PIECE, 2 * PIECE), slice(2 * PIECE, None)):
         np.testing.assert_array_equal(np.sort(read[0][window], axis=0), np.sort(rows[window], axis=0))
-
-
-def test_rows_with_room_are_not_copied(rng: np.random.Generator) -> None:
-    room = room_for(20, 3)
-    assert room.ctypes.data % 64 == 0 and with_empty_rows(room[:20], room) is room
-    rows = rng.normal(size=(20, 3)).astype(np.float32)
-    copied = with_empty_rows(rows)
-    np.testing.assert_array_equal(copied[:20], rows)
-    assert not copied[20:].any()

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from castlereg.data.table import Table
 from castlereg.graph.cycles import find_cycle
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.network import initialize, squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout
-from castlereg.training import Member, Schedule, Table, TrainedStack, program, stack, train
+from castlereg.training import Member, Schedule, TrainedStack, program, stack, train
 
 QUICK = Schedule(max_epochs=12, patience=5)
 

@@ -15,12 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from tqdm.auto import tqdm
 
 from castlereg.comparison.methods import Candidates, checked_methods
 from castlereg.comparison.result import Comparison
-from castlereg.data.rows import Coding
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.splits import Split, splits_with_test_rows
+from castlereg.data.table import Table
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.classifier import NetworkClassifier
 from castlereg.estimators.fitted_network import FittedNetwork
@@ -28,8 +29,7 @@ from castlereg.estimators.regressor import NetworkRegressor
 from castlereg.options import check_choice, check_fraction, check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.selection import Fold, FoldGrid, train_folds
-from castlereg.training import Table
+from castlereg.selection import FoldGrid, train_folds
 
 Task = Literal["auto", "regression", "classification"]
 _NETWORK_OPTIONS = (
@@ -119,7 +119,7 @@ def compare(
     for name, candidates in chosen.items():
         for candidate in candidates:
             _check_candidate(name, candidate, problem.sizes)
-    splits = list(problem.splits(cv, n_splits, test_size))
+    splits = problem.splits(cv, n_splits, test_size)
     show = progress if progress is not None else sys.stderr.isatty() or "ipykernel" in sys.modules
 
     scores, by_split, seconds = [], [], {}
@@ -149,16 +149,7 @@ def held_out_splits(
 ) -> list[Split]:
     """Return the rows that :func:`compare` would hold out and its folds, for methods of other packages."""
     problem = _Problem.prepare(X, y, _resolved(task, y), random_state, {})
-    return list(problem.splits(cv, n_splits, test_size))
-
-
-@dataclass(frozen=True)
-class Split:
-    """Rows held out, and the folds of the others."""
-
-    test_rows: NDArray[np.int64]
-    rest: NDArray[np.int64]
-    folds: list[Fold]
+    return problem.splits(cv, n_splits, test_size)
 
 
 @dataclass(frozen=True)
@@ -170,7 +161,7 @@ class _Problem:
     target: NDArray[Any]
     name: str
     table: Table
-    coding: Coding
+    coding: Preprocessing
     seed: np.random.SeedSequence
 
     @classmethod
@@ -186,8 +177,10 @@ class _Problem:
         rows, names = model._read(X, y)
         if len(rows.targets) > 1:
             raise ValueError(f"compare() takes one target, and y has {len(rows.targets)}: compare them one by one")
-        coding, _ = model._coded(rows, None, names)
-        cells = coding.encoder.cells(rows.columns)
+        coding, (rows,) = model._coded(rows, None, names)
+        assert rows.index is not None  # rows are in their own order
+        rows = rows.take(np.argsort(rows.index))  # in the user's order
+        cells = rows.columns.cells
         return cls(model, cells, rows.targets[0], names[-1], coding.table(rows), coding, model._seed())
 
     @property
@@ -198,29 +191,16 @@ class _Problem:
     def sizes(self) -> tuple[int, ...]:
         return self.model._sizes(self.cells.shape[1])
 
-    def splits(self, cv: Any, n_splits: int, test_size: float | int) -> Iterator[Split]:
-        """Hold rows out and cut the others into folds, classes in proportion."""
-        if self.is_classification:
-            self._check_classes(cv)
-        if test_size > len(self.target) - 2:
-            raise ValueError(f"test_size={test_size} of {len(self.target)} rows leaves too few to train on: lower it")
-        for number in range(n_splits):
-            rng = np.random.default_rng(np.random.SeedSequence(self.seed.entropy, spawn_key=(1, number)))
-            rest, test_rows = train_test_split(
-                np.arange(len(self.target)),
-                test_size=test_size,
-                random_state=int(rng.integers(2**31)),
-                stratify=self.target if self.is_classification else None,
-            )
-            splitter = cv
-            if not hasattr(cv, "split"):
-                check_integer("cv", cv, least=2)
-                if cv > len(rest):
-                    raise ValueError(f"cv={cv} folds of the {len(rest)} rows that are not held out: lower cv")
-                make = StratifiedKFold if self.is_classification else KFold
-                splitter = make(int(cv), shuffle=True, random_state=int(rng.integers(2**31)))
-            folds = [(rest[a], rest[b]) for a, b in splitter.split(self.cells[rest], self.target[rest])]
-            yield Split(test_rows, rest, folds)
+    def splits(self, cv: Any, n_splits: int, test_size: float | int) -> list[Split]:
+        """Hold test rows out and cut the others into folds."""
+        return splits_with_test_rows(
+            cv,
+            self.target,
+            n_splits=n_splits,
+            test_size=test_size,
+            is_classification=self.is_classification,
+            seed=self.seed,
+        )
 
     def run(
         self, method: str, candidates: Candidates, splits: list[Split], input_init: str, progress: bool
@@ -243,7 +223,7 @@ class _Problem:
             yield self._scored(method, number, split, grid.of(of_split))
 
     def _scored(self, method: str, number: int, split: Split, grid: FoldGrid) -> tuple[pd.DataFrame, dict[str, Any]]:
-        fitted = FittedNetwork.from_stack(grid.chosen(), self.table.layout, self.coding.encoder)
+        fitted = FittedNetwork.from_stack(grid.chosen(), self.coding)
         outputs = fitted.target_outputs(self.cells[split.test_rows])
         predicted = self.coding.targets[0].decode(outputs[:, :, 0])
         scores = pd.DataFrame(
@@ -268,16 +248,6 @@ class _Problem:
             return float(roc_auc_score(truth, predicted[:, 1]))
         classes = np.unique(self.target)
         return float(roc_auc_score(truth, predicted, multi_class="ovr", labels=classes))
-
-    def _check_classes(self, cv: Any) -> None:
-        classes, counts = np.unique(self.target, return_counts=True)
-        least = counts.argmin()
-        needed = 2 + (cv if isinstance(cv, int) else 1)
-        if counts[least] < needed:
-            raise ValueError(
-                f"class {classes[least]!r} has {counts[least]} rows, too few to have some in every fold and among the "
-                f"held-out rows: at least {needed} are needed with cv={cv!r}; lower cv or merge classes"
-            )
 
 
 def _what_differs(candidates: Sequence[tuple[Regularizer, ...]], best: int) -> str:

@@ -1,8 +1,8 @@
-"""From what the user gave to columns of numbers, gaps and levels.
+"""From what the user gave to columns of numbers, missing values and levels.
 
 Frames of pandas and polars are read column by column, so that each keeps its type; arrays and lists of lists as
-a whole when they hold numbers. Nothing is coerced silently: what has no place in a network is refused with its column
-and row.
+a whole when they hold numbers. Nothing is coerced silently: an error names the column and row of what has no place in
+a network.
 
 ==============================  =================================================
 a column holds                  it becomes
@@ -11,7 +11,7 @@ numbers, booleans               numbers
 dates, times, durations         days, since 1970 for dates
 text                            levels
 pandas categories               levels, in their order when they are ordered
-None, NaN, NaT, pd.NA           gaps
+None, NaN, NaT, pd.NA           missing values
 ==============================  =================================================
 """
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from castlereg.data.refusals import LARGEST, check_range, check_shape, refuse_objects, sum_of_squares
+from castlereg.data.checks import LARGEST, check_range, check_shape, reject_objects, sum_of_squares
 
 Holds = Literal["numbers", "text", "dates", "nothing"]
 Level = str | float
@@ -49,7 +49,7 @@ class ColumnType:
     ----------
     name : str
     holds : {"numbers", "text", "dates", "nothing"}
-        "nothing" for a column of gaps alone.
+        "nothing" for a column that has missing values only.
     levels : tuple, optional
         Values that the cells are numbers of; None when cells are values themselves.
     ordered : bool
@@ -72,12 +72,12 @@ class Columns:
     Parameters
     ----------
     values : array of float64 or float32, shape (rows, columns)
-        Values, or places in the column's levels; NaN for gaps. An array of the user's is not copied.
+        Values, or indices into the column's levels; NaN for missing values. An array of the user's is not copied.
     types : tuple of ColumnType
     rows : array of int, optional
         Which rows, in this order; all by default. Rows in another order are not a copy of a long table.
     complete : bool
-        Whether the values are known to have no gap and nothing beyond float32.
+        Whether the values are known to be neither missing nor beyond float32.
     """
 
     values: NDArray[np.float64] | NDArray[np.float32]
@@ -168,9 +168,9 @@ def is_frame(X: Any) -> bool:
 
 
 def _as_array(X: Any, what: str) -> NDArray[Any]:
-    """Turn an array-like into a two-dimensional array of numbers or objects, or refuse it as scikit-learn does."""
+    """Turn an array-like into a two-dimensional array of numbers or objects, or raise as scikit-learn does."""
     if issparse(X):
-        check_array(X)  # refuses, and says how to make it dense
+        check_array(X)  # raises, and says how to make it dense
     try:
         values = np.asarray(X)
     except ValueError as error:
@@ -241,7 +241,7 @@ def _is_text(column: pd.Series) -> bool:
 
 
 def _read_objects(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
-    holds = pd.api.types.infer_dtype(column[column.notna()])  # NaT among numbers is a gap like any other
+    holds = pd.api.types.infer_dtype(column[column.notna()])  # NaT among numbers is missing like any other
     if holds == "string":
         return _read_text(column, name)
     if holds in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
@@ -252,7 +252,7 @@ def _read_objects(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.f
         return _days(pd.to_timedelta(column)), ColumnType(name, "dates")
     if holds == "empty":
         return np.full(len(column), np.nan), ColumnType(name, "nothing")
-    refuse_objects(column, name, what)
+    reject_objects(column, name, what)
 
 
 def _numbers(column: pd.Series) -> NDArray[np.float64]:
@@ -262,7 +262,9 @@ def _numbers(column: pd.Series) -> NDArray[np.float64]:
         except OverflowError:  # a whole number beyond float64
             return np.inf if value > 0 else -np.inf
 
-    return np.array([np.nan if gap else number(v) for v, gap in zip(column, column.isna(), strict=True)], np.float64)
+    return np.array(
+        [np.nan if missing else number(v) for v, missing in zip(column, column.isna(), strict=True)], np.float64
+    )
 
 
 def _days(column: pd.Series) -> NDArray[np.float64]:
@@ -302,7 +304,7 @@ def _in_order(
     order = sorted(range(len(levels)), key=lambda i: levels[i])
     rank = np.empty(len(levels) + 1)
     rank[order] = np.arange(len(levels))
-    rank[-1] = np.nan  # place -1 is a gap
+    rank[-1] = np.nan  # index -1 is missing
     return rank[places], replace(column_type, levels=tuple(levels[i] for i in order))
 
 
@@ -323,7 +325,7 @@ def _read_categories(column: pd.Series, name: str, what: str) -> tuple[NDArray[n
     elif pd.api.types.infer_dtype(categories) in ("datetime64", "datetime", "date", "period", "interval"):
         levels = [str(level) for level in categories]
     else:
-        refuse_objects(pd.Series(categories, dtype=object), name, what)
+        reject_objects(pd.Series(categories, dtype=object), name, what)
     if column.cat.ordered:
         cells = np.where(places < 0, np.nan, places).astype(np.float64)
         return cells, ColumnType(name, holds, tuple(levels), ordered=True, declared=True)

@@ -13,9 +13,9 @@ numeric      all others: numbers, dates
 ===========  ==========================================================================================
 
 Ordinal numbers are used as the numbers they are; the kind says that they might be codes without an order, to be named
-in ``categorical_features``. A text column that is hardly ever twice the same is refused as free text. Beyond 100 levels
-the rarest are joined into one. Text that is numbers but for a missing-value mark such as ``?`` is numbers and gaps,
-with a warning: it is text only because of the mark.
+in ``categorical_features``. A text column that is hardly ever twice the same is free text and raises. Beyond 100 levels
+the rarest are joined into one. Text that is numbers but for a missing-value mark such as ``?`` is numbers with missing
+values, with a warning: it is text only because of the mark.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from castlereg.data.checks import check_range, listed
 from castlereg.data.reading import MISSING_MARKS, Columns, ColumnType, Holds, Level, as_numbers
-from castlereg.data.refusals import check_range, listed
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
@@ -55,7 +55,7 @@ class ColumnSchema:
     levels : tuple, optional
         Known levels in order, for columns whose cells are levels; :data:`OTHER` stands last for those that were joined.
     missing : int
-        Gaps.
+        Number of missing values.
     constant : bool
         Whether there is nothing to learn from: one value, or none.
     note : str
@@ -72,18 +72,18 @@ class ColumnSchema:
 
     @property
     def is_coded(self) -> bool:
-        """Whether cells are places in the levels."""
+        """Whether cells are indices into the levels."""
         return self.levels is not None
 
     def node(self, clipped: bool = False) -> Node:
-        """Return the column's node; ``clipped`` counts for numeric columns alone."""
-        gaps = self.missing > 0 and self.holds != "nothing"
+        """Return the column's node; ``clipped`` applies to numeric columns only."""
+        has_missing = self.missing > 0 and self.holds != "nothing"
         if self.kind == "categorical":
             assert self.levels is not None
-            return Node("categorical", len(self.levels), gaps=gaps)
+            return Node("categorical", len(self.levels), gaps=has_missing)
         if self.kind == "binary":
-            return Node("binary", gaps=gaps)
-        return Node(gaps=gaps, clipped=clipped and self.kind == "numeric")
+            return Node("binary", gaps=has_missing)
+        return Node(gaps=has_missing, clipped=clipped and self.kind == "numeric")
 
 
 def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X") -> tuple[ColumnSchema, ...]:
@@ -132,7 +132,7 @@ def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X")
 
 
 def missing_marks(column: ColumnType, cells: NDArray[np.float64]) -> list[str]:
-    """Find the marks for which alone a column is text; none when it is text for other reasons too."""
+    """Find the marks that make a column of numbers text; none when it is text for other reasons too."""
     if column.holds != "text" or column.declared or column.levels is None:
         return []
     present = [str(column.levels[int(place)]) for place in np.unique(cells[~np.isnan(cells)])]
@@ -141,7 +141,7 @@ def missing_marks(column: ColumnType, cells: NDArray[np.float64]) -> list[str]:
 
 
 def _counted(cells: NDArray[np.float64], column: ColumnType) -> tuple[NDArray[np.int64], int]:
-    """Count the cells of every level, and the gaps."""
+    """Count the cells of every level, and the missing values."""
     assert column.levels is not None
     missing = np.isnan(cells)
     return np.bincount(cells[~missing].astype(np.int64), minlength=len(column.levels)), int(missing.sum())
@@ -181,7 +181,7 @@ def _few_whole_numbers(values: NDArray[np.float64]) -> bool:
 
 
 def infer_levels(column: ColumnType, counts: NDArray[np.int64], n_missing: int, what: str) -> ColumnSchema:
-    """Decide what a column of levels is, by the count of each and of the gaps."""
+    """Decide what a column of levels is, by the count of each and of the missing values."""
     assert column.levels is not None
     levels = [level for level, count in zip(column.levels, counts, strict=True) if count]
     if len(levels) <= 1:
@@ -205,7 +205,7 @@ def infer_levels(column: ColumnType, counts: NDArray[np.int64], n_missing: int, 
 def _of_one_value(
     column: ColumnType, values: tuple[Any, ...], levels: tuple[Level, ...] | None, missing: int
 ) -> ColumnSchema:
-    """Describe a column with at most one value: constant, unless its gaps tell something."""
+    """Describe a column with at most one value: constant, unless its missing values tell something."""
     shown = values[0] if values and isinstance(values[0], str) else f"{values[0]:g}" if values else None
     constant = not values or not missing
     note = "no values" if shown is None else f"always {shown!r}" if constant else f"{shown!r} or missing"
@@ -237,7 +237,7 @@ def is_constant(values: NDArray[np.float64]) -> bool:
 
 
 def warn_of_oddities(schema: Sequence[ColumnSchema], marked: dict[str, list[str]], what: str) -> None:
-    """Warn of marks taken as gaps, of constant columns and of joined levels."""
+    """Warn of marks taken as missing values, of constant columns and of joined levels."""
     if marked:
         marks = ", ".join(map(repr, sorted({mark for of_column in marked.values() for mark in of_column})))
         warn_user(
@@ -258,50 +258,42 @@ def warn_of_oddities(schema: Sequence[ColumnSchema], marked: dict[str, list[str]
 # --- cells by a known schema ---------------------------------------------------------------------
 
 
-def cells_by_schema(
-    columns: Columns, schema: Sequence[ColumnSchema], what: str = "X", *, warn: bool = True
-) -> NDArray[np.float64]:
-    """Number the levels of a table as the schema does.
+def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X") -> Columns:
+    """Number the levels of a table as the schema does, without a copy of a table whose cells are values already.
 
     Parameters
     ----------
     columns : Columns
-        The table that the schema was inferred from, or another with the same columns.
+        As read: the table that the schema was inferred from, or another with the same columns.
     schema : sequence of ColumnSchema
     what : str
-    warn : bool
-        Whether to warn of unknown levels.
+        Name of the table in messages.
 
     Returns
     -------
-    array of float64, shape (rows, columns)
-        Numbers; places in the schema's levels, -1 for unknown ones; NaN for gaps.
+    Columns
+        Numbers; indices into the schema's levels, -1 for unknown ones; NaN for missing values.
     """
-    return coded_columns(columns, schema, what, warn=warn).cells
-
-
-def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X", *, warn: bool = True) -> Columns:
-    """Do what :func:`cells_by_schema` does, without a copy of a table whose cells are values already."""
-    for one, column in zip(schema, columns.types, strict=True):
-        if {one.holds, column.holds} == {"numbers", "dates"}:
-            raise _another_kind(column, one, what)
-    if all(not one.is_coded and column.levels is None for one, column in zip(schema, columns.types, strict=True)):
+    for known, column in zip(schema, columns.types, strict=True):
+        if {known.holds, column.holds} == {"numbers", "dates"}:
+            raise _another_kind(column, known, what)
+    if all(not known.is_coded and column.levels is None for known, column in zip(schema, columns.types, strict=True)):
         return columns
     given = columns.cells
     cells = given.copy()
     unknown: list[str] = []
-    for j, (one, column) in enumerate(zip(schema, columns.types, strict=True)):
-        if one.is_coded:
-            cells[:, j] = _places(cells[:, j], column, one, what)
-            lost = _first_unknown(cells[:, j], given[:, j], column)
-            if lost is not None:
-                unknown.append(f"{lost!r} in column {one.name!r}")
+    for j, (known, column) in enumerate(zip(schema, columns.types, strict=True)):
+        if known.is_coded:
+            cells[:, j] = _places(cells[:, j], column, known, what)
+            new = _first_unknown(cells[:, j], given[:, j], column)
+            if new is not None:
+                unknown.append(f"{new!r} in column {known.name!r}")
         elif column.levels is not None:
-            cells[:, j] = _values(cells[:, j], column, one, what)
-    if unknown and warn:
+            cells[:, j] = _values(cells[:, j], column, known, what)
+    if unknown:
         shown = ", ".join(unknown[:5]) + (f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else "")
         warn_user(f"{what} has levels that were not there in training: {shown}; they are taken as a level of their own")
-    return Columns(cells, columns.types)
+    return Columns(cells, tuple(ColumnType(known.name, known.holds, known.levels) for known in schema))
 
 
 def _places(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:
@@ -343,13 +335,13 @@ def _values(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema
 
 
 def values_of_levels(column: ColumnType, cells: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Turn places in levels into the numbers that the levels are or write out; None when one of them is no number."""
+    """Turn indices into levels into the numbers that the levels are or write out; None when a level is not a number."""
     places = np.unique(cells[~np.isnan(cells)]).astype(np.int64)
     assert column.levels is not None
     numbers = as_numbers([str(column.levels[place]) for place in places])
     if numbers is None:
         return None
-    by_place = np.full(len(column.levels) + 1, np.nan)  # the last is for gaps
+    by_place = np.full(len(column.levels) + 1, np.nan)  # the last is for missing values
     by_place[places] = numbers
     return by_place[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
 
@@ -362,21 +354,11 @@ def _another_kind(column: ColumnType, schema: ColumnSchema, what: str) -> ValueE
     )
 
 
-# --- the user's word -----------------------------------------------------------------------------
+# --- what users set and see ----------------------------------------------------------------------
 
 
 def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]:
-    """Read the option ``categorical_features``: names, indices or a mask; None for none.
-
-    Parameters
-    ----------
-    categorical_features : sequence of str, int or bool, optional
-    names : sequence of str
-
-    Returns
-    -------
-    list of bool
-    """
+    """Read the option ``categorical_features``: names, indices or a mask; None for none."""
     if categorical_features is None:
         return [False] * len(names)
     if isinstance(categorical_features, str) or not hasattr(categorical_features, "__iter__"):
@@ -385,36 +367,26 @@ def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]
             "or None"
         )
     given = list(categorical_features)
-    if given and all(isinstance(one, bool | np.bool_) for one in given):
+    if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != len(names):
             raise ValueError(f"categorical_features is a mask of {len(given)} columns, and X has {len(names)}")
-        return [bool(one) for one in given]
+        return [bool(item) for item in given]
     chosen = [False] * len(names)
-    for one in given:
-        if isinstance(one, str):
-            check_choice("column in categorical_features", one, names)
-            chosen[list(names).index(one)] = True
-        elif isinstance(one, int | np.integer) and not isinstance(one, bool):
-            if not -len(names) <= one < len(names):
-                raise ValueError(f"categorical_features has index {one}, and X has {len(names)} columns")
-            chosen[int(one)] = True
+    for item in given:
+        if isinstance(item, str):
+            check_choice("column in categorical_features", item, names)
+            chosen[list(names).index(item)] = True
+        elif isinstance(item, int | np.integer) and not isinstance(item, bool):
+            if not -len(names) <= item < len(names):
+                raise ValueError(f"categorical_features has index {item}, and X has {len(names)} columns")
+            chosen[int(item)] = True
         else:
-            raise ValueError(f"categorical_features has {one!r}, which is no column name or index")
+            raise ValueError(f"categorical_features has {item!r}, which is no column name or index")
     return chosen
 
 
 def schema_frame(schema: Sequence[ColumnSchema]) -> pd.DataFrame:
-    """Show a schema: one row per column.
-
-    Parameters
-    ----------
-    schema : sequence of ColumnSchema
-
-    Returns
-    -------
-    DataFrame
-        ``kind``, ``levels``, ``missing`` and ``note`` of every column.
-    """
+    """Show ``kind``, ``levels``, ``missing`` and ``note`` of every column, one row each."""
     return pd.DataFrame(
         {
             "kind": ["constant" if column.constant else column.kind for column in schema],

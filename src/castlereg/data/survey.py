@@ -1,21 +1,24 @@
-"""What a table holds, learned in one pass over its pieces: kinds, levels, gaps and scales.
+"""The preprocessing of a table that is read in pieces, learned in one pass.
 
-The kinds follow from the same rules as those of a table in memory, see :mod:`castlereg.data.schema`. Those rules look
-at the different values of a column and how often each occurs, and that is what is collected here; of numbers, a
-few values are enough.
+The kinds of columns follow from the same rules as those of a table in memory, see :mod:`castlereg.data.schema`. Those
+rules look at the different values of a column and how often each occurs, and that is what is collected here; of
+numbers, a few values are enough.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.encoding import Scaling
+from castlereg.data.ordering import type_key
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, ColumnType, Holds, Level, as_numbers
+from castlereg.data.scaling import Moments, usable_spread
 from castlereg.data.schema import (
     ColumnSchema,
     infer_levels,
@@ -24,10 +27,11 @@ from castlereg.data.schema import (
     values_of_levels,
     warn_of_oddities,
 )
-from castlereg.moments import Moments
+from castlereg.data.targets import ClassTarget, NumericTarget, Target
 
 _MOST_VALUES = 1_000_000  # different texts that are counted; more than this is no column of levels
 _ENOUGH_VALUES = 12  # different numbers beyond which a column is numeric whatever follows
+_MOST_CLASSES = 10_000  # that are counted; more are not classes
 
 
 class KindChanged(ValueError):
@@ -39,14 +43,7 @@ class KindChanged(ValueError):
 
 
 class ColumnSurvey:
-    """What was seen of one column.
-
-    Parameters
-    ----------
-    name : str
-    categorical : bool
-        Whether the user calls it categorical.
-    """
+    """What the pieces say of one column; ``categorical`` if the user calls it so."""
 
     def __init__(self, name: str, categorical: bool) -> None:
         self.name, self.categorical = name, categorical
@@ -61,9 +58,8 @@ class ColumnSurvey:
 
     def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
         """Take note of one piece, shape (rows,)."""
-        gaps = np.isnan(cells)
-        present = cells[~gaps]
-        self.missing += int(gaps.sum())
+        present = cells[~np.isnan(cells)]
+        self.missing += len(cells) - len(present)
         if not len(present) and column.levels is None:
             return
         if self.holds == "nothing":
@@ -107,7 +103,7 @@ class ColumnSurvey:
         return tuple(self.counts) if self.ordered else tuple(sorted(self.counts, key=lambda level: level))
 
     def schema(self, what: str) -> tuple[ColumnSchema, list[str]]:
-        """Decide what the column is; return also the marks for which alone it is text."""
+        """Decide what the column is; return also the marks that make it text."""
         if not (self.is_coded or (self.categorical and len(self.counts) > 1)):
             values = np.array([*self.some, *([self.lowest, self.highest] if self.some else [])])
             cells = np.r_[values, [np.nan] * (self.missing > 0)]
@@ -125,40 +121,36 @@ class ColumnSurvey:
         schema = infer_numbers(ColumnType(self.name), values_of[counts > 0], False, what, note)
         return replace(schema, missing=self.missing + int(counts[np.isnan(values_of)].sum())), marks
 
-    def scaling(self, schema: ColumnSchema) -> Scaling:
-        """Return where the column lies and how far it spreads."""
+    def scale(self, schema: ColumnSchema) -> tuple[float, float]:
+        """Return what to subtract from the cells and what to divide them by."""
         if schema.kind == "categorical" or self.holds == "nothing":
-            return Scaling(np.zeros(1), np.ones(1))
+            return 0.0, 1.0
         moments, lowest, highest = self.moments, self.lowest, self.highest
         if self.is_coded:
-            column = ColumnType(self.name, self.holds, self._levels, self.ordered, self.declared)
             counts = np.array([self.counts[level] for level in self._levels], np.float64)
-            values = np.arange(len(counts), dtype=np.float64)
-            if schema.levels is not None:
-                known = {level: float(i) for i, level in enumerate(schema.levels)}
-                values = np.array([known.get(level, np.nan) for level in self._levels])
-            else:
-                values = values_of_levels(column, values)  # type: ignore[assignment]
-            seen = (counts > 0) & ~np.isnan(values)
-            moments = Moments.of(values[seen][:, None], counts[seen], False)
-            lowest, highest = values[seen].min(), values[seen].max()
-        assert moments is not None
+            values = self._values(schema)
+            present = (counts > 0) & ~np.isnan(values)
+            moments = Moments.of(values[present][:, None], counts[present], False)
+            lowest, highest = values[present].min(), values[present].max()
         if schema.kind == "binary":
-            return Scaling(np.array([lowest]), np.array([highest - lowest]))
-        spread = np.sqrt(moments.variance)
-        varies = spread > 4 * np.finfo(np.float64).eps * np.abs(moments.mean)
-        return Scaling(moments.mean, np.where(varies, spread, 1.0))
+            return float(lowest), float(highest - lowest)
+        assert moments is not None
+        mean = float(moments.mean[0])
+        return mean, usable_spread(mean, float(np.sqrt(moments.variance[0])))
+
+    def _values(self, schema: ColumnSchema) -> NDArray[np.float64]:
+        """Return the cell of each level: its index in the schema, or the number that it writes out."""
+        if schema.levels is not None:
+            known = {level: float(i) for i, level in enumerate(schema.levels)}
+            return np.array([known.get(level, np.nan) for level in self._levels])
+        column = ColumnType(self.name, self.holds, self._levels, self.ordered, self.declared)
+        values = values_of_levels(column, np.arange(len(self._levels), dtype=np.float64))
+        assert values is not None  # the schema says that they are numbers
+        return values
 
 
 class TableSurvey:
-    """What was seen of all columns.
-
-    Parameters
-    ----------
-    names : sequence of str
-    categorical : sequence of bool
-        Which columns the user calls categorical.
-    """
+    """What the pieces say of all columns."""
 
     def __init__(self, names: Sequence[str], categorical: Sequence[bool]) -> None:
         self.columns = [ColumnSurvey(name, listed) for name, listed in zip(names, categorical, strict=True)]
@@ -169,15 +161,7 @@ class TableSurvey:
             survey.add(column, piece.column(j))
 
     def schema(self, what: str, marked: dict[str, list[str]]) -> tuple[ColumnSchema, ...]:
-        """Decide what every column is, and warn as of a table in memory.
-
-        Parameters
-        ----------
-        what : str
-            Name of the table in messages.
-        marked : dict of str to list of str
-            Texts that were already taken as gaps when columns of numbers were read.
-        """
+        """Decide what every column is, and warn as of a table in memory; ``marked`` as in :meth:`preprocessing`."""
         schemas = []
         marked = dict(marked)
         for survey in self.columns:
@@ -189,3 +173,80 @@ class TableSurvey:
             schemas.append(schema)
         warn_of_oddities(schemas, marked, what)
         return tuple(schemas)
+
+    def preprocessing(
+        self, what: str, marked: dict[str, list[str]], targets: tuple[Target, ...], *, clipped: bool
+    ) -> Preprocessing:
+        """Return the preprocessing of the table.
+
+        Columns are ordered by type and name: no digest of all rows is at hand.
+
+        Parameters
+        ----------
+        what : str
+            Name of the table in messages.
+        marked : dict of str to list of str
+            Texts that were already taken as missing when columns of numbers were read.
+        targets : tuple of Target
+        clipped : bool
+            Whether numeric columns are clipped.
+        """
+        schema = self.schema(what, marked)
+        nodes = [column.node(clipped) for column in schema]
+        order = sorted(range(len(schema)), key=lambda j: (*type_key(nodes[j]), schema[j].name))
+        center, spread = np.array([self.columns[j].scale(schema[j]) for j in order]).T
+        return Preprocessing(schema, tuple(order), tuple(nodes[j] for j in order), center, spread, targets)
+
+
+class TargetSurvey:
+    """What the pieces say of a target, which is to be predicted as a number or as classes."""
+
+    def __init__(self, name: str, is_numeric: bool) -> None:
+        self.name, self.is_numeric, self.n_rows = name, is_numeric, 0
+        self.lowest, self.highest = np.inf, -np.inf
+        self.moments: Moments | None = None
+        self.classes: NDArray[Any] | None = None
+        self.counts = np.zeros(0, np.int64)
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Take note of one piece, shape (rows,), that was checked."""
+        self.n_rows += len(values)
+        if self.is_numeric:
+            self.lowest, self.highest = min(self.lowest, values.min()), max(self.highest, values.max())
+            moments = Moments.of(values[:, None], np.ones(len(values)), False)
+            self.moments = moments if self.moments is None else self.moments.and_of(moments)
+            return
+        classes, counts = np.unique(values, return_counts=True)
+        if self.classes is None:
+            self.classes, self.counts = classes, counts
+            return
+        if (classes.dtype.kind in "OUS") != (self.classes.dtype.kind in "OUS"):
+            raise ValueError(
+                f"column {self.name!r} has text in one part and numbers in another: write it as one of them"
+            )
+        together, places = np.unique(np.concatenate([self.classes, classes]), return_inverse=True)
+        self.counts = np.bincount(places, np.r_[self.counts, counts], len(together)).astype(np.int64)
+        self.classes = together
+        if len(together) > _MOST_CLASSES:
+            raise ValueError(
+                f"column {self.name!r} has more than {_MOST_CLASSES:,} classes: for numbers use a regressor"
+            )
+
+    def target(self, learn: Callable[[NDArray[Any], str], Target]) -> Target:
+        """Learn how to encode the target; ``learn`` raises for constants and single classes."""
+        if not self.is_numeric:
+            assert self.classes is not None
+            return learn(self.classes, self.name)
+        assert self.moments is not None
+        learn(np.array([self.lowest, self.highest]), self.name)
+        return NumericTarget(self.name, float(self.moments.mean[0]), self.spread)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of a target of numbers."""
+        assert self.moments is not None
+        return float(np.sqrt(self.moments.variance[0]))
+
+    def counts_of(self, target: Target) -> NDArray[np.int64]:
+        """Count the rows of every class; all rows of a target of numbers."""
+        return self.counts if isinstance(target, ClassTarget) else np.array([self.n_rows])

@@ -14,9 +14,9 @@ from scipy.special import expit, softmax
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from castlereg.data.encoding import Scaling
+from castlereg.data.checks import check_range
 from castlereg.data.reading import is_frame
-from castlereg.data.refusals import check_range
+from castlereg.data.scaling import center_and_spread
 from castlereg.data.schema import is_constant
 from castlereg.layout import Node
 from castlereg.notices import warn_user
@@ -24,17 +24,11 @@ from castlereg.notices import warn_user
 
 @dataclass(frozen=True)
 class NumericTarget:
-    """A target of numbers.
-
-    Parameters
-    ----------
-    name : str
-    scaling : Scaling
-        Of one column.
-    """
+    """A target of numbers, with its mean and standard deviation."""
 
     name: str
-    scaling: Scaling
+    center: float
+    spread: float
 
     is_numeric: ClassVar[bool] = True
     node: ClassVar[Node] = Node(target=True)
@@ -44,30 +38,23 @@ class NumericTarget:
         """Measure a target, shape (rows,)."""
         if is_constant(y):
             raise ValueError(f"{name} is {y[0]:g} in every row: there is nothing to learn from a constant target")
-        return cls(name, Scaling.fit(y[:, None]))
+        return cls(name, *center_and_spread(y))
 
     def encode(self, y: NDArray[np.float64], what: str = "y_val") -> NDArray[np.float64]:
         """Return the channel, shape (rows, 1)."""
-        return self.scaling.encode(y[:, None])
+        return (y[:, None] - self.center) / self.spread
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turn outputs, shape (..., outputs), into values of shape (...)."""
-        return self.scaling.decode(outputs[..., :1])[..., 0]
+        return outputs[..., 0] * self.spread + self.center
 
 
 @dataclass(frozen=True)
 class ClassTarget:
-    """A target of two or more classes.
-
-    Parameters
-    ----------
-    name : str
-    classes : array
-        Sorted.
-    """
+    """A target of two or more classes."""
 
     name: str
-    classes: NDArray[Any]
+    classes: NDArray[Any]  # sorted
 
     is_numeric: ClassVar[bool] = False
 
@@ -96,7 +83,7 @@ class ClassTarget:
         return np.searchsorted(self.classes, y)
 
     def encode(self, y: NDArray[Any], what: str = "y_val") -> NDArray[np.float64]:
-        """Return the channels: 0 or 1 for two classes, shape (rows, 1), else one channel per class."""
+        """Return the channels: 0 or 1 for two classes, shape (rows, 1), otherwise one channel per class."""
         codes = self.codes(y, what)
         return codes[:, None].astype(np.float64) if len(self.classes) == 2 else np.eye(len(self.classes))[codes]
 
@@ -113,7 +100,7 @@ Target = NumericTarget | ClassTarget
 
 
 def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]:
-    """Read one target or several, and refuse gaps.
+    """Read one target or several, and raise for missing values.
 
     Parameters
     ----------
@@ -159,7 +146,7 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
     if not columns:
         raise ValueError(f"{what} has no columns: give at least one target")
     for column, name in zip(columns, names, strict=True):
-        _refuse_gaps(column, what if len(columns) == 1 else f"{what}'s column {name!r}")
+        _reject_missing(column, what if len(columns) == 1 else f"{what}'s column {name!r}")
     return columns, names
 
 
@@ -228,7 +215,7 @@ def _values(y: Any) -> NDArray[Any]:
     return values
 
 
-def _refuse_gaps(column: NDArray[Any], what: str) -> None:
+def _reject_missing(column: NDArray[Any], what: str) -> None:
     missing = pd.isna(column)
     if np.any(missing):
         raise ValueError(

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.scaling import Moments
 from castlereg.graph.sortability import (
     column_variances,
     explained_by_factor,
     explained_by_the_others,
     share_of_paths_upwards,
 )
-from castlereg.moments import Moments
 
 # Arrows that follow an order in more than this share of paths, or in less than the rest of it, are worth a remark.
 _TELLING = 0.8

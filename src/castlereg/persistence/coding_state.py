@@ -7,9 +7,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.encoding import Encoder, Scaling
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Holds
-from castlereg.data.rows import Coding
 from castlereg.data.schema import ColumnKind, ColumnSchema
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.persistence.arrays import ArrayReader, ArrayWriter
@@ -17,24 +16,25 @@ from castlereg.persistence.json_content import Content
 from castlereg.persistence.refusal import Unreadable
 from castlereg.persistence.values import read_value, write_value
 
+Floats = NDArray[np.float64]
 
-def write_coding(coding: Coding, arrays: ArrayWriter) -> dict[str, Any]:
+
+def write_coding(coding: Preprocessing, arrays: ArrayWriter) -> dict[str, Any]:
     """Write a coding.
 
     Parameters
     ----------
-    coding : Coding
+    coding : Preprocessing
     arrays : ArrayWriter
 
     Returns
     -------
     dict
     """
-    encoder = coding.encoder
-    _write_scaling(encoder.scaling, "columns", arrays)
+    _write_scale(coding.center, coding.spread, "columns", arrays)
     for k, target in enumerate(coding.targets):
         if isinstance(target, NumericTarget):
-            _write_scaling(target.scaling, f"targets/{k}", arrays)
+            _write_scale(np.array([target.center]), np.array([target.spread]), f"targets/{k}", arrays)
     return {
         "columns": [
             {
@@ -46,10 +46,10 @@ def write_coding(coding: Coding, arrays: ArrayWriter) -> dict[str, Any]:
                 "constant": column.constant,
                 "note": column.note,
             }
-            for column in encoder.schema
+            for column in coding.schema
         ],
-        "order": [int(j) for j in encoder.order],
-        "clipped": any(node.clipped for node in encoder.nodes),
+        "order": [int(j) for j in coding.order],
+        "clipped": any(node.clipped for node in coding.nodes),
         "targets": [
             {
                 "name": target.name,
@@ -60,7 +60,7 @@ def write_coding(coding: Coding, arrays: ArrayWriter) -> dict[str, Any]:
     }
 
 
-def read_coding(content: Content, arrays: ArrayReader) -> Coding:
+def read_coding(content: Content, arrays: ArrayReader) -> Preprocessing:
     """Undo :func:`write_coding`.
 
     Parameters
@@ -70,7 +70,7 @@ def read_coding(content: Content, arrays: ArrayReader) -> Coding:
 
     Returns
     -------
-    Coding
+    Preprocessing
     """
     content.only("columns", "order", "clipped", "targets")
     schema = tuple(_read_column(column, arrays) for column in content.parts("columns"))
@@ -78,11 +78,11 @@ def read_coding(content: Content, arrays: ArrayReader) -> Coding:
     if not schema or sorted(order) != list(range(len(schema))):
         raise Unreadable(f"the order of its {len(schema)} columns is none")
     nodes = tuple(schema[j].node(content.flag("clipped")) for j in order)
-    encoder = Encoder(schema, order, nodes, _read_scaling("columns", len(schema), arrays))
+    center, spread = _read_scale("columns", len(schema), arrays)
     targets = tuple(_read_target(target, k, arrays) for k, target in enumerate(content.parts("targets")))
     if not targets:
         raise Unreadable("it has no target")
-    return Coding(encoder, targets)
+    return Preprocessing(schema, order, nodes, center, spread, targets)
 
 
 def _read_column(content: Content, arrays: ArrayReader) -> ColumnSchema:
@@ -111,7 +111,8 @@ def _read_column(content: Content, arrays: ArrayReader) -> ColumnSchema:
 def _read_target(content: Content, k: int, arrays: ArrayReader) -> Target:
     content.only("name", "classes")
     if content.any("classes") is None:
-        return NumericTarget(content.text("name"), _read_scaling(f"targets/{k}", 1, arrays))
+        center, spread = _read_scale(f"targets/{k}", 1, arrays)
+        return NumericTarget(content.text("name"), float(center[0]), float(spread[0]))
     classes = read_value(content.any("classes"), arrays)
     if type(classes) is not np.ndarray or classes.ndim != 1 or len(classes) < 2 or not _are_classes(classes):
         raise Unreadable(f"the classes of its target {content.text('name')!r} are none")
@@ -126,13 +127,13 @@ def _are_classes(classes: NDArray[Any]) -> bool:
         return False
 
 
-def _write_scaling(scaling: Scaling, where: str, arrays: ArrayWriter) -> None:
-    arrays.add(f"{where}/center", scaling.center)
-    arrays.add(f"{where}/spread", scaling.spread)
+def _write_scale(center: Floats, spread: Floats, where: str, arrays: ArrayWriter) -> None:
+    arrays.add(f"{where}/center", center)
+    arrays.add(f"{where}/spread", spread)
 
 
-def _read_scaling(where: str, n: int, arrays: ArrayReader) -> Scaling:
+def _read_scale(where: str, n: int, arrays: ArrayReader) -> tuple[Floats, Floats]:
     center, spread = (arrays.take_finite(f"{where}/{name}", np.float64, (n,)) for name in ("center", "spread"))
     if not (spread > 0).all():
         raise Unreadable(f"its array '{where}/spread' has numbers that are not positive")
-    return Scaling(center, spread)
+    return center, spread

@@ -99,10 +99,10 @@ def read_model(content: Content, arrays: ArrayReader) -> NetworkEstimator:
     coding = read_coding(content.part("coding"), arrays)
     _check_targets(cls, coding.targets)
     model._coding = coding
-    model.n_features_in_ = len(coding.encoder.schema)
+    model.n_features_in_ = len(coding.schema)
     if content.flag("named"):
-        model.feature_names_in_ = np.array([column.name for column in coding.encoder.schema], object)
-    model.schema_ = schema_frame(coding.encoder.schema)
+        model.feature_names_in_ = np.array([column.name for column in coding.schema], object)
+    model.schema_ = schema_frame(coding.schema)
     model.n_outputs_ = len(coding.targets)
     if isinstance(model, Classification):
         classes = [target.classes for target in coding.targets if isinstance(target, ClassTarget)]

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from castlereg.data.rows import Coding
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.scaling import Standardization
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.network import Dense, Parameters
 from castlereg.persistence.arrays import ArrayReader, ArrayWriter
 from castlereg.persistence.json_content import Content
 from castlereg.persistence.refusal import Unreadable
-from castlereg.training.standardization import Standardization
 
 
 def write_networks(network: FittedNetwork, where: str, arrays: ArrayWriter) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def write_networks(network: FittedNetwork, where: str, arrays: ArrayWriter) -> d
     Parameters
     ----------
     network : FittedNetwork
-        Its encoder and layout are written elsewhere.
+        Its preprocessing is written elsewhere.
     where : str
         Before the names of the arrays.
     arrays : ArrayWriter
@@ -54,14 +54,14 @@ def write_networks(network: FittedNetwork, where: str, arrays: ArrayWriter) -> d
     }
 
 
-def read_networks(content: Content, where: str, coding: Coding, arrays: ArrayReader) -> FittedNetwork:
+def read_networks(content: Content, where: str, coding: Preprocessing, arrays: ArrayReader) -> FittedNetwork:
     """Undo :func:`write_networks`.
 
     Parameters
     ----------
     content : Content
     where : str
-    coding : Coding
+    coding : Preprocessing
     arrays : ArrayReader
 
     Returns
@@ -102,4 +102,4 @@ def read_networks(content: Content, where: str, coding: Coding, arrays: ArrayRea
         take("clip_rate", layout.n_channels) if clipped else None,
         None if all_numeric else take("null_loss", layout.n_nodes),
     )
-    return FittedNetwork(layout, parameters, standardization, coding.encoder)
+    return FittedNetwork(parameters, standardization, coding)

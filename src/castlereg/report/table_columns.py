@@ -69,7 +69,7 @@ def table_columns(model: NetworkEstimator, n_rows: int) -> tuple[Column, ...]:
             min(column.missing / n_rows, 1.0),
             column.note,
         )
-        for column in model._coding.encoder.schema
+        for column in model._coding.schema
     ]
     return (*targets, *features)
 

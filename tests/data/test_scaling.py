@@ -1,4 +1,4 @@
-"""Standardization of gaps, flags, levels and clipped columns against NumPy."""
+"""Moments, and standardization of missing values, indicators, levels and clipped columns, against NumPy."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ import pytest
 from scipy.stats import entropy
 from sklearn.preprocessing import RobustScaler
 
+from castlereg.data.scaling import (
+    MOST_AT_ONCE,
+    Moments,
+    Standardization,
+    blocks,
+    center_and_spread,
+    measure,
+    smooth_clip,
+    standardize,
+)
+from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
-from castlereg.training import Member, Table
-from castlereg.training.standardization import Standardization, measure, smooth_clip, standardize
 
 GAPS = Layout((Node(gaps=True), Node("categorical", 3, gaps=True), Node("binary"), Node(target=True)))
 
@@ -32,7 +41,7 @@ def gaps_table(rng: np.random.Generator, weight: np.ndarray | None = None) -> Ta
 
 
 def measured(table: Table, rows: np.ndarray) -> Standardization:
-    by, _ = measure(table, [Member(rows, rows[:1], np.random.SeedSequence(0))])
+    by, _ = measure(table, [rows])
     return by.of_member(0)
 
 
@@ -104,3 +113,38 @@ def test_a_column_of_mostly_one_value_is_not_blown_up() -> None:
     x = standardize(rows, measured(Table(rows, layout), np.arange(100)), layout)
     assert np.isfinite(x).all()
     assert x[:, 0].std() == pytest.approx(1, rel=1e-5)
+
+
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_moments_of_parts_are_those_of_the_whole(rng: np.random.Generator, has_missing: bool) -> None:
+    rows, weight = rng.normal(1e8, 1.0, (500, 3)), rng.random(500)
+    if has_missing:
+        rows[rng.random(rows.shape) < 0.2] = np.nan
+        rows[:, 2] = np.nan  # no cell at all
+        rows[:100, 1] = np.nan  # none in the first part
+    parts = [Moments.of(rows[part], weight[part], has_missing) for part in blocks(500, 100)]
+    joined, whole = Moments.joined(parts), Moments.of(rows, weight, has_missing)
+    np.testing.assert_allclose(joined.total, whole.total)
+    np.testing.assert_allclose(joined.mean, whole.mean, rtol=1e-14)
+    np.testing.assert_allclose(joined.variance, whole.variance, rtol=1e-6)  # of numbers with eight equal digits
+    present = ~np.isnan(rows[:, 0])
+    known = np.cov(rows[present, 0], aweights=weight[present], ddof=0)
+    np.testing.assert_allclose(joined.variance[0], known, rtol=1e-6)
+
+
+def test_short_tables_are_one_block_and_long_ones_are_covered() -> None:
+    assert list(blocks(MOST_AT_ONCE)) == [slice(0, MOST_AT_ONCE)]
+    long = list(blocks(MOST_AT_ONCE + 1))
+    assert len(long) > 1 and sum(b.stop - b.start for b in long) == MOST_AT_ONCE + 1
+
+
+def test_center_and_spread_skip_missing_values(rng: np.random.Generator) -> None:
+    values = rng.normal(3, 2, size=50)
+    assert center_and_spread(values) == (values.mean(), values.std())
+    values[::3] = np.nan
+    np.testing.assert_allclose(center_and_spread(values), [np.nanmean(values), np.nanstd(values)])
+
+
+@pytest.mark.parametrize("values", [[0.3, 0.1 + 0.2], [7.0, 7.0, np.nan], [np.nan]])
+def test_values_that_differ_by_rounding_only_have_unit_spread(values: list[float]) -> None:
+    assert center_and_spread(np.array(values))[1] == 1

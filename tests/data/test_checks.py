@@ -1,4 +1,4 @@
-"""Refusals name the column, the row and the value."""
+"""Errors name the column, the row and the value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.data.refusals import check_range, check_shape, listed, refuse_objects, sum_of_squares
+from castlereg.data.checks import check_range, check_shape, listed, reject_objects, sum_of_squares
 
 
 def test_check_range_names_row_and_column() -> None:
@@ -23,7 +23,7 @@ def test_empty_tables(shape: tuple[int, int], message: str) -> None:
 
 def test_long_values_are_cut() -> None:
     with pytest.raises(TypeError, match=r"X has \[0, 1, .*\.\.\. of type list in row 1 of column 'a'"):
-        refuse_objects(pd.Series(["x", list(range(99))]), "a", "X")
+        reject_objects(pd.Series(["x", list(range(99))]), "a", "X")
 
 
 def test_many_names_are_counted() -> None:

@@ -1,4 +1,4 @@
-"""Why a table is refused: the column, the row and the value, and what to do about it."""
+"""Errors about a table: which column, row and value, and what to do about it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def check_range(cells: NDArray[np.float64] | NDArray[np.float32], names: Sequence[str], what: str) -> None:
-    """Refuse infinity and values that float32 cannot hold.
-
-    Parameters
-    ----------
-    cells : array of shape (rows, columns)
-        May have NaN.
-    names : list of str
-    what : str
-        What the columns are, for the message.
-    """
+    """Raise for infinity and values that float32 cannot hold, in cells of shape (rows, columns) that may have NaN."""
     if not cells.size:
         return
     if not (np.fmax.reduce(cells, axis=None) > LARGEST or np.fmin.reduce(cells, axis=None) < -LARGEST):
@@ -54,8 +45,8 @@ def sum_of_squares(cells: NDArray[np.float64] | NDArray[np.float32]) -> float:
     return total
 
 
-def refuse_objects(column: pd.Series, name: str, what: str) -> NoReturn:
-    """Say what is in a column that does not go together."""
+def reject_objects(column: pd.Series, name: str, what: str) -> NoReturn:
+    """Raise for a column of objects, and say which of them do not go together."""
     first: dict[str, tuple[int, Any]] = {}
     for row, value in enumerate(column):
         if pd.api.types.is_scalar(value) and pd.isna(value):
@@ -94,7 +85,7 @@ def _short(value: Any) -> str:
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
-    """Refuse a table without rows or columns."""
+    """Raise for a table without rows or columns."""
     rows, width = shape
     if width == 0:
         raise ValueError(f"0 feature(s) (shape=({rows}, 0)) while a minimum of 1 is required: {what} has no columns")

@@ -1,0 +1,351 @@
+"""From cells to the channels that a network sees: one description, fitted once.
+
+A :class:`Preprocessing` says of every channel how it follows from the cells of a column. :meth:`Preprocessing.encode`
+evaluates that description for training and for prediction alike, and the ONNX export walks the same description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.checks import sum_of_squares
+from castlereg.data.ordering import column_order, row_order, row_ranks
+from castlereg.data.reading import Columns, unnamed_numbers
+from castlereg.data.rows import Rows
+from castlereg.data.scaling import blocks, center_and_spread
+from castlereg.data.schema import ColumnSchema, coded_columns, infer_schema
+from castlereg.data.table import Table, room_for
+from castlereg.data.targets import ClassTarget, Target
+from castlereg.layout import EdgeRules, Layout, Node
+from castlereg.notices import warn_user
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How one channel follows from the cells of one column.
+
+    =========  =============================================
+    kind       a cell that is there becomes
+    =========  =============================================
+    "value"    ``(cell - center) / spread``
+    "level"    1 if the cell is this level, otherwise 0
+    "missing"  0
+    =========  =============================================
+
+    Parameters
+    ----------
+    column : int
+        In the user's order.
+    kind : {"value", "level", "missing"}
+    level : int
+        Index into the column's levels.
+    center, spread : float
+    fill : float
+        What a missing value becomes. NaN is filled with the mean of each member's training rows later.
+    unknown : float, optional
+        What an unknown level becomes; None for columns without levels.
+    """
+
+    column: int
+    kind: Literal["value", "level", "missing"]
+    level: int = -1
+    center: float = 0.0
+    spread: float = 1.0
+    fill: float = 0.0
+    unknown: float | None = None
+
+
+class _ChannelArrays(NamedTuple):
+    """The fields of all channels as arrays of shape (channels,), and the indices of channels by kind."""
+
+    column: NDArray[np.int64]
+    level: NDArray[np.int64]
+    center: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    fill: NDArray[np.float64]
+    unknown: NDArray[np.float64]
+    levels: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    coded: NDArray[np.int64]  # values that are indices into levels
+
+    @classmethod
+    def of(cls, channels: Sequence[Channel]) -> _ChannelArrays:
+        def where(condition: Callable[[Channel], bool]) -> NDArray[np.int64]:
+            return np.flatnonzero([condition(channel) for channel in channels])
+
+        return cls(
+            np.array([channel.column for channel in channels]),
+            np.array([channel.level for channel in channels]),
+            np.array([channel.center for channel in channels]),
+            np.array([channel.spread for channel in channels]),
+            np.array([channel.fill for channel in channels]),
+            np.array([channel.unknown or 0.0 for channel in channels]),
+            where(lambda channel: channel.kind == "level"),
+            where(lambda channel: channel.kind == "missing"),
+            where(lambda channel: channel.kind == "value" and channel.unknown is not None),
+        )
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """How rows of a table become the channels of a layout.
+
+    Parameters
+    ----------
+    schema : tuple of ColumnSchema
+        In the user's order of columns.
+    order : tuple of int
+        Column of each node: networks see columns in an order of their own, see :mod:`castlereg.data.ordering`.
+    nodes : tuple of Node
+        Of the features, in that order.
+    center, spread : array of float64, shape (nodes,)
+        What takes the cells of each node near zero with unit spread; 0 and 1 for categorical nodes.
+    targets : tuple of NumericTarget or ClassTarget
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from castlereg.data.reading import read_columns
+    >>> from castlereg.data.targets import NumericTarget
+    >>> frame = pd.DataFrame({"rooms": [1, None, 3, 5], "city": ["Rome", "Oslo", "Rome", "Oslo"]})
+    >>> rows = Rows(read_columns(frame), (np.array([3.0, 4.0, 5.0, 6.0]),))
+    >>> preprocessing, _ = Preprocessing.fit(
+    ...     rows, None, lambda rows: (NumericTarget.fit(rows.targets[0], "rent"),), categorical=[False, False]
+    ... )
+    >>> [(frame.columns[channel.column], channel.kind) for channel in preprocessing.channels]
+    [('city', 'value'), ('rooms', 'value'), ('rooms', 'missing')]
+    >>> preprocessing.encode(preprocessing.cells(read_columns(frame))).round(2)
+    array([[ 1.  , -1.22,  0.  ],
+           [ 0.  ,   nan,  1.  ],
+           [ 1.  ,  0.  ,  0.  ],
+           [ 0.  ,  1.22,  0.  ]])
+    """
+
+    schema: tuple[ColumnSchema, ...]
+    order: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    center: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    targets: tuple[Target, ...]
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Rows,
+        held_out: Rows | None,
+        make_targets: Callable[[Rows], tuple[Target, ...]],
+        *,
+        categorical: Sequence[bool],
+        clipped: bool = False,
+    ) -> tuple[Preprocessing, list[Rows]]:
+        """Learn the preprocessing of rows, number their levels and bring them into an order of their own.
+
+        Parameters
+        ----------
+        rows : Rows
+            Decide the kinds, the levels and the scales.
+        held_out : Rows, optional
+            Validation rows. They influence the order of the columns only, so that folds of one table share it.
+        make_targets : callable
+            Learns how to encode the targets.
+        categorical : sequence of bool
+            Columns that the user calls categorical.
+        clipped : bool
+            Whether numeric columns are clipped.
+
+        Returns
+        -------
+        preprocessing : Preprocessing
+        parts : list of Rows
+            ``rows`` and, if given, ``held_out``, each in their own order and with columns coded by the schema.
+        """
+        schema = infer_schema(rows.columns, categorical)
+        parts = [replace(rows, columns=coded_columns(rows.columns, schema))]
+        if held_out is not None:
+            parts.append(replace(held_out, columns=coded_columns(held_out.columns, schema, "X_val")))
+        ranks = row_ranks(np.concatenate(values) for values in zip(*(part.targets for part in parts), strict=True))
+        columns = (np.concatenate([part.columns.column(j) for part in parts]) for j in range(len(schema)))
+        order = column_order(columns, ranks, [column.node(clipped) for column in schema], rows.columns.names)
+        parts = [part.take(_row_order(part, order)) for part in parts]
+        center, spread = np.array([_scale(schema[j], parts[0].columns.column(j)) for j in order]).T
+        nodes = tuple(schema[j].node(clipped) for j in order)
+        preprocessing = cls(schema, order, nodes, center, spread, make_targets(parts[0]))
+        for part in parts[1:]:
+            preprocessing.warn_of_new_missing(part.columns.cells, "X_val")
+        return preprocessing, parts
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Nodes of the features and the targets."""
+        return Layout((*self.nodes, *(target.node for target in self.targets)))
+
+    @property
+    def constant(self) -> tuple[int, ...]:
+        """Nodes that do not vary and get no edges."""
+        return tuple(k for k, j in enumerate(self.order) if self.schema[j].constant)
+
+    def node_order(self) -> NDArray[np.int64]:
+        """Return for each node of the layout its index among the user's columns and, behind them, the targets."""
+        return np.r_[np.array(self.order, np.int64), len(self.order) + np.arange(len(self.targets))]
+
+    @cached_property
+    def channels(self) -> tuple[Channel, ...]:
+        """How each channel of the features follows from the cells."""
+        return tuple(chain.from_iterable(self._channels_of(k) for k in range(len(self.nodes))))
+
+    def _channels_of(self, k: int) -> Iterator[Channel]:
+        node, j = self.nodes[k], self.order[k]
+        # Between the two values of a binary column, the mean of a numeric one, none of the levels otherwise.
+        neutral = 0.5 if node.kind == "binary" else 0.0
+        fill = np.nan if node.gaps else neutral
+        if node.kind == "categorical":
+            yield from (Channel(j, "level", level, fill=fill, unknown=neutral) for level in range(node.levels))
+        else:
+            unknown = neutral if self.schema[j].is_coded else None
+            yield Channel(j, "value", -1, float(self.center[k]), float(self.spread[k]), fill, unknown)
+        if node.gaps:
+            yield Channel(j, "missing", fill=1.0)
+
+    @cached_property
+    def _arrays(self) -> _ChannelArrays:
+        return _ChannelArrays.of(self.channels)
+
+    @cached_property
+    def _is_numbers(self) -> bool:
+        return all(column.holds == "numbers" and not column.is_coded for column in self.schema)
+
+    def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
+        """Number the levels of another table with the same columns, and warn of unknown ones.
+
+        Parameters
+        ----------
+        columns : Columns
+            As read.
+        what : str
+            Name of the table in messages.
+
+        Returns
+        -------
+        array of float64, shape (rows, columns)
+            Numbers; indices into the schema's levels, -1 for unknown ones; NaN for missing values.
+        """
+        if self._is_numbers and columns.types is unnamed_numbers(len(self.schema)):
+            return columns.cells
+        return coded_columns(columns, self.schema, what).cells
+
+    def coded(self, rows: Rows, what: str = "X") -> Rows:
+        """Number the levels of other rows, as :meth:`cells` does."""
+        return replace(rows, columns=coded_columns(rows.columns, self.schema, what))
+
+    def warn_of_new_missing(self, cells: NDArray[np.float64], what: str = "X") -> None:
+        """Warn of missing values in columns that had none in training."""
+        new = [
+            f"{int(count)} in {column.name!r}"
+            for count, column in zip(np.isnan(cells).sum(axis=0), self.schema, strict=True)
+            if count and not column.missing
+        ]
+        if new:
+            shown = ", ".join(new[:5]) + (f" and in {len(new) - 5} more columns" if len(new) > 5 else "")
+            warn_user(
+                f"{what} has missing values in columns that had none in training: {shown}; they count as the column's "
+                "mean"
+            )
+
+    def encode(self, cells: NDArray[np.float64], room: int | None = None) -> NDArray[np.float64]:
+        """Turn cells into channels, as :attr:`channels` describes them.
+
+        Parameters
+        ----------
+        cells : array of float64, shape (rows, columns)
+            From :meth:`cells`, or of rows that :meth:`fit` has coded.
+        room : int, optional
+            Rows of the result, of which those beyond the cells' are zero; by default as many as the cells have.
+
+        Returns
+        -------
+        array of float64, shape (room, channels)
+        """
+        by = self._arrays
+        encoded = np.empty((len(cells) if room is None else room, len(by.column)))
+        encoded[len(cells) :] = 0
+        block = np.take(cells, by.column, axis=1, out=encoded[: len(cells)], mode="clip")
+        is_missing = np.isnan(block) if np.isnan(sum_of_squares(cells)) else None
+        is_unknown = block[:, by.coded] == -1
+        if len(by.levels):
+            block[:, by.levels] = block[:, by.levels] == by.level[by.levels]
+        block -= by.center
+        block /= by.spread
+        if len(by.coded):
+            block[:, by.coded] = np.where(is_unknown, by.unknown[by.coded], block[:, by.coded])
+        if len(by.missing):
+            block[:, by.missing] = 0
+        if is_missing is not None:
+            np.copyto(block, by.fill, where=is_missing)
+        return encoded
+
+    def table(self, *parts: Rows, edges: EdgeRules | None = None) -> Table:
+        """Encode rows for training, one part below the other.
+
+        Parameters
+        ----------
+        *parts : Rows
+            Coded by the schema, see :meth:`coded`.
+        edges : EdgeRules, optional
+            For columns and targets in the user's order.
+
+        Returns
+        -------
+        Table
+        """
+        weight = None
+        if any(part.weight is not None for part in parts):
+            weights = [np.ones(len(part)) if part.weight is None else part.weight for part in parts]
+            weight = np.concatenate(weights).astype(np.float32)
+        n_rows = sum(map(len, parts))
+        room = room_for(n_rows, self.layout.n_channels)
+        first = 0
+        for part in parts:
+            self._fill(room[first : first + len(part)], part)
+            first += len(part)
+        rules = None if edges is None else edges.reordered(self.node_order())
+        return Table(room[:n_rows], self.layout, weight, self.constant, rules, room)
+
+    def _fill(self, channels: NDArray[np.float32], rows: Rows) -> None:
+        """Encode rows and their targets into an array, block by block."""
+        for block in blocks(len(rows)):
+            at = self.layout.n_feature_channels
+            channels[block, :at] = self.encode(rows.columns.block(block.start, block.stop))
+            for target, values in zip(self.targets, rows.targets, strict=True):
+                encoded = target.encode(values[block])
+                channels[block, at : at + encoded.shape[1]] = encoded
+                at += encoded.shape[1]
+
+    def classes_of(self, rows: Rows) -> NDArray[np.int64] | None:
+        """Number the classes of the first target that has any; None when all targets are numbers."""
+        for target, values in zip(self.targets, rows.targets, strict=True):
+            if isinstance(target, ClassTarget):
+                return target.codes(values)
+        return None
+
+
+def _row_order(rows: Rows, order: Sequence[int]) -> NDArray[np.int64]:
+    """Order rows by targets, columns and weights."""
+    keys: list[Iterator[NDArray[Any]] | Sequence[NDArray[Any]]] = [rows.targets, map(rows.columns.column, order)]
+    return row_order(chain(*keys, [] if rows.weight is None else [rows.weight]))
+
+
+def _scale(column: ColumnSchema, cells: NDArray[np.float64]) -> tuple[float, float]:
+    """Return what to subtract from coded cells, shape (rows,), and what to divide them by."""
+    if column.kind == "categorical":
+        return 0.0, 1.0
+    if column.kind == "binary":
+        lowest, highest = float(np.nanmin(cells)), float(np.nanmax(cells))
+        return lowest, highest - lowest
+    return center_and_spread(cells)
