@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from castlereg.graph.cycles import find_cycle
+from castlereg.acyclicity.cut import find_cycle
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.network import initialize, squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
 from castlereg.data.reading import Columns, read_columns
 from castlereg.data.rows import Coding, Rows
 from castlereg.data.schema import named_columns, schema_frame
@@ -23,9 +24,7 @@ from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.estimators.held_out_threshold import HeldOut, evenly, sparsest_threshold
 from castlereg.estimators.holdout import random_split, stratified_split
 from castlereg.graph import CausalGraph
-from castlereg.graph.acyclic_cut import acyclic_cut
 from castlereg.graph.column_traits import ColumnTraits
-from castlereg.graph.strong_edges import weakest_strong_weight
 from castlereg.layout import EdgeRules
 from castlereg.moments import MOST_AT_ONCE, blocks
 from castlereg.network import Parameters

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
-from castlereg.graph.acyclic_cut import acyclic_cut
+from castlereg.acyclicity.cut import acyclic_cut
 from castlereg.network import InputInit, edge_weights, initialize, mask_inputs, pack
 from castlereg.notices import warn_user
 from castlereg.objective import trained_nodes
