@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from castlereg.graph.adjacency import edges, square
+from castlereg.graph.adjacency import edge_matrix, square_matrix
 
 
 def test_weights_of_either_sign_are_edges() -> None:
-    np.testing.assert_array_equal(edges("graph", [[0, -0.5], [0, 0]]), [[False, True], [False, False]])
-    np.testing.assert_array_equal(square("weights", [[1, 2], [3, 4]]), [[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(edge_matrix("graph", [[0, -0.5], [0, 0]]), [[False, True], [False, False]])
+    np.testing.assert_array_equal(square_matrix("weights", [[1, 2], [3, 4]]), [[1.0, 2.0], [3.0, 4.0]])
 
 
 @pytest.mark.parametrize(
@@ -24,8 +24,8 @@ def test_weights_of_either_sign_are_edges() -> None:
 )
 def test_bad_matrices_raise(matrix: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        edges("graph", matrix)  # type: ignore[arg-type]
+        edge_matrix("graph", matrix)  # type: ignore[arg-type]
 
 
 def test_cycles_through_several_nodes_may_be_allowed() -> None:
-    assert edges("graph", [[0, 1], [1, 0]], acyclic=False).sum() == 2
+    assert edge_matrix("graph", [[0, 1], [1, 0]], acyclic=False).sum() == 2

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from castlereg.acyclicity.cut import find_cycle
 
 
-def square(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
+def square_matrix(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
     """Return a square matrix without NaN, which would otherwise count as an edge."""
     values = np.asarray(matrix, dtype=np.float64)
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
@@ -18,9 +18,9 @@ def square(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def edges(name: str, matrix: ArrayLike, *, acyclic: bool = True) -> NDArray[np.bool_]:
+def edge_matrix(name: str, matrix: ArrayLike, *, acyclic: bool = True) -> NDArray[np.bool_]:
     """Return where there are edges; none may join a node to itself, and by default there may be no cycle at all."""
-    present = square(name, matrix) != 0
+    present = square_matrix(name, matrix) != 0
     if np.diag(present).any():
         raise ValueError(f"{name} has a cycle: an edge from node {int(np.diag(present).argmax())} to itself")
     cycle = find_cycle(present) if acyclic else None

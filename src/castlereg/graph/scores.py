@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from castlereg.graph.adjacency import edges, square
+from castlereg.graph.adjacency import edge_matrix, square_matrix
 from castlereg.graph.causal_graph import CausalGraph
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ def structural_hamming_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     >>> structural_hamming_distance(one_reversed_and_one_more, chain)
     2
     """
-    found, true = _learned_and_true(graph, truth)
-    reversed_edges = found & ~true & true.T & ~found.T
-    return int((found != true).sum() - reversed_edges.sum())
+    learned, true = _learned_and_true(graph, truth)
+    reversed_edges = learned & ~true & true.T & ~learned.T
+    return int((learned != true).sum() - reversed_edges.sum())
 
 
 def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
@@ -67,7 +67,7 @@ def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     >>> {name: round(score, 2) for name, score in scores.items()}
     {'precision': 0.33, 'recall': 0.5, 'f1': 0.4, 'false_discovery_rate': 0.67}
     """
-    return _scores_of_found(*_learned_and_true(graph, truth))
+    return _shares(*_learned_and_true(graph, truth))
 
 
 def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
@@ -89,8 +89,8 @@ def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     >>> {name: round(score, 2) for name, score in scores.items()}
     {'precision': 0.67, 'recall': 1.0, 'f1': 0.8, 'false_discovery_rate': 0.33}
     """
-    found, true = _learned_and_true(graph, truth)
-    return _scores_of_found(np.triu(found | found.T), np.triu(true | true.T))
+    learned, true = _learned_and_true(graph, truth)
+    return _shares(np.triu(learned | learned.T), np.triu(true | true.T))
 
 
 def direction_accuracy(graph: ArrayLike, truth: ArrayLike) -> float:
@@ -111,10 +111,10 @@ def direction_accuracy(graph: ArrayLike, truth: ArrayLike) -> float:
     >>> direction_accuracy([[0, 0, 1], [1, 0, 1], [0, 0, 0]], [[0, 1, 0], [0, 0, 1], [0, 0, 0]])
     0.5
     """
-    found, true = _learned_and_true(graph, truth)
-    right, wrong = found[true].astype(int), found.T[true].astype(int)
-    learned = right + wrong > 0
-    return float(1 + (right - wrong)[learned].mean()) / 2 if learned.any() else np.nan
+    learned, true = _learned_and_true(graph, truth)
+    right, wrong = learned[true].astype(int), learned.T[true].astype(int)
+    either_way = right + wrong > 0
+    return float(1 + (right - wrong)[either_way].mean()) / 2 if either_way.any() else np.nan
 
 
 def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
@@ -140,7 +140,7 @@ def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     >>> {name: round(score, 3) for name, score in scores.items()}
     {'auroc': 0.875, 'average_precision': 0.833}
     """
-    values, true = square("weights", weights), edges("truth", truth)
+    values, true = square_matrix("weights", weights), edge_matrix("truth", truth)
     _check_same_shape("weights", values, true)
     if not true.any():
         return {"auroc": np.nan, "average_precision": np.nan}
@@ -186,10 +186,10 @@ def structural_intervention_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     """
     import networkx as nx
 
-    found, true = _learned_and_true(graph, truth, acyclic=True)
+    learned, true = _learned_and_true(graph, truth, acyclic=True)
     known = nx.from_numpy_array(true, create_using=nx.DiGraph)
     descendants = {node: nx.descendants(known, node) for node in known}
-    parents = [set(np.flatnonzero(column).tolist()) for column in found.T]
+    parents = [set(np.flatnonzero(column).tolist()) for column in learned.T]
     return sum(
         effect in descendants[cause]
         if effect in parents[cause]
@@ -263,13 +263,13 @@ def graph_scores(
     return pd.Series(scores, dtype=np.float64)
 
 
-def _scores_of_found(found: NDArray[np.bool_], true: NDArray[np.bool_]) -> dict[str, float]:
-    n_right, n_found, n_true = int((found & true).sum()), int(found.sum()), int(true.sum())
+def _shares(learned: NDArray[np.bool_], true: NDArray[np.bool_]) -> dict[str, float]:
+    n_right, n_learned, n_true = int((learned & true).sum()), int(learned.sum()), int(true.sum())
     return {
-        "precision": n_right / max(n_found, 1),
+        "precision": n_right / max(n_learned, 1),
         "recall": n_right / max(n_true, 1),
-        "f1": 2 * n_right / max(n_found + n_true, 1),
-        "false_discovery_rate": (n_found - n_right) / max(n_found, 1),
+        "f1": 2 * n_right / max(n_learned + n_true, 1),
+        "false_discovery_rate": (n_learned - n_right) / max(n_learned, 1),
     }
 
 
@@ -289,9 +289,9 @@ def _adjusting_is_valid(
 def _learned_and_true(
     graph: ArrayLike, truth: ArrayLike, *, acyclic: bool = False
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    found, true = edges("graph", graph, acyclic=acyclic), edges("truth", truth)
-    _check_same_shape("graph", found, true)
-    return found, true
+    learned, true = edge_matrix("graph", graph, acyclic=acyclic), edge_matrix("truth", truth)
+    _check_same_shape("graph", learned, true)
+    return learned, true
 
 
 def _check_same_shape(name: str, values: NDArray[Any], truth: NDArray[np.bool_]) -> None:

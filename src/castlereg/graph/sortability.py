@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castlereg.graph.adjacency import edges as checked_edges
+from castlereg.graph.adjacency import edge_matrix
 
 
 def varsortability(values: ArrayLike, graph: ArrayLike) -> float:
@@ -102,7 +102,7 @@ def share_of_arrows_upwards(criterion: ArrayLike, graph: ArrayLike) -> float:
     >>> share_of_arrows_upwards([1.0, 2.0, 2.0], [[0, 1, 1], [0, 0, 1], [0, 0, 0]])
     0.8333333333333334
     """
-    edges = checked_edges("graph", graph)
+    edges = edge_matrix("graph", graph)
     levels = np.asarray(criterion, dtype=np.float64)
     if levels.shape != edges.shape[:1]:
         raise ValueError(f"criterion has shape {levels.shape}, and graph has {len(edges)} nodes")
@@ -137,7 +137,7 @@ def column_variances(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def explained_by_the_others(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return R², the share of every column's variance that a linear regression on all others explains."""
-    centred = np.nan_to_num(columns - np.nanmean(columns, axis=0))  # what is missing is now at the mean
+    centred = np.nan_to_num(columns - np.nanmean(columns, axis=0))  # missing values are now at the mean
     varies = _varies(columns)
     unit = np.where(varies, centred / np.where(varies, np.linalg.norm(centred, axis=0), 1.0), 0.0)
     # The columns of this factor have the same lengths and angles, with as few rows as there are nodes.
@@ -163,7 +163,7 @@ def _varies(columns: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _columns_and_edges(values: ArrayLike, graph: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    columns, edges = np.asarray(values, dtype=np.float64), checked_edges("graph", graph)
+    columns, edges = np.asarray(values, dtype=np.float64), edge_matrix("graph", graph)
     if columns.ndim != 2 or columns.shape[1] != len(edges):
         raise ValueError(f"values has shape {columns.shape}, and graph has {len(edges)} nodes; they need a column each")
     if np.isinf(columns).any():

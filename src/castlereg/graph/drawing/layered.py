@@ -141,7 +141,7 @@ def _neighbours(segments: Segments) -> tuple[dict[int, list[int]], dict[int, lis
 def _swap_while_it_helps(
     order: Layers, position: dict[int, float], left: dict[int, list[int]], right: dict[int, list[int]]
 ) -> None:
-    """Swap nodes that stand side by side, in place, until no swap takes a crossing away."""
+    """Swap neighbouring nodes, in place, until no swap removes a crossing."""
     swapped = True
     while swapped:
         swapped = False
@@ -277,7 +277,7 @@ def _least_total(cost: NDArray[np.float64], apart: Sequence[tuple[int, int, floa
 
 
 def _in_rows(parts: Sequence[Places], width: float) -> Places:
-    """Put parts side by side while they fit into the width, then below; nodes without edges in rows of their own."""
+    """Put parts side by side while they fit into the width, then below; nodes without edges in separate rows."""
     rows: list[list[Places]] = []
     room = 0.0
     for part in parts:

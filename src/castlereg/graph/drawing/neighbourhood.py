@@ -61,14 +61,14 @@ def _next_to(sources: dict[str, float], ways: Iterable[nx.DiGraph]) -> dict[str,
     return strength
 
 
-def edges_around(graph: CausalGraph, centres: Sequence[str], nodes: Sequence[str], own: int = 5) -> pd.DataFrame:
+def edges_around(graph: CausalGraph, centres: Sequence[str], nodes: Sequence[str], per_centre: int = 5) -> pd.DataFrame:
     """Return the rows of ``graph.edges()`` between some nodes that count around the centres.
 
-    These are the strongest edges of the graph, twice as many as nodes, and the ``own`` strongest of each centre.
+    These are the strongest edges of the graph, twice as many as nodes, and the ``per_centre`` strongest of each centre.
     """
     edges = graph.edges()
     counted = {*edges.index[: 2 * len(graph.names)]}
     for centre in centres:
         graph.index(centre)
-        counted.update(edges.index[(edges["cause"] == centre) | (edges["effect"] == centre)][:own])
+        counted.update(edges.index[(edges["cause"] == centre) | (edges["effect"] == centre)][:per_centre])
     return edges[edges.index.isin(counted) & edges["cause"].isin(nodes) & edges["effect"].isin(nodes)]

@@ -57,8 +57,8 @@ _STYLE = """
 
 def to_svg(graph: CausalGraph, *, max_edges: int | None = None, nodes: Iterable[str] | None = None) -> str:
     """Draw the strongest edges of a graph as SVG; see :meth:`CausalGraph.to_svg`."""
-    places = range(len(graph.names)) if nodes is None else sorted({graph.index(node) for node in nodes})
-    shown = [graph.names[k] for k in places]
+    indices = range(len(graph.names)) if nodes is None else sorted({graph.index(node) for node in nodes})
+    shown = [graph.names[k] for k in indices]
     return _svg(graph, picture(graph, strongest_edges(graph, shown, max_edges), shown))
 
 
