@@ -13,9 +13,8 @@ import pandas as pd
 from benchmarks.recovery_problems import recovery_problem
 from castlereg import CastleRegressor
 from castlereg.acyclicity import ACYCLICITY
-from castlereg.graph.acyclic_cut import acyclic_cut
+from castlereg.acyclicity.cut import acyclic_cut, strong_edges
 from castlereg.graph.scores import edge_scores, ranking_scores
-from castlereg.graph.strong_edges import strong_edges
 
 N_TEST = 1000
 SCHEDULES = {"fixed": 0.01, "exact": 0.03}  # with the beta that each is used with

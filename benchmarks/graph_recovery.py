@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 
 from benchmarks.recovery_problems import FAMILIES, Recovery, recovery_problem
 from castlereg import CastleRegressor
-from castlereg.graph.acyclic_cut import acyclic_cut
+from castlereg.acyclicity.cut import acyclic_cut, strong_edges
 from castlereg.graph.scores import direction_accuracy, edge_scores, ranking_scores, skeleton_scores
-from castlereg.graph.strong_edges import strong_edges
 
 SIZES = ((12, 1000), (30, 3000))
 PEERS = ("dagma", "dagma_short", "notears")

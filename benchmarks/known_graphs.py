@@ -55,7 +55,7 @@ def noise_columns_draw(seed: int, strong: bool, n_train: int = 300, n_test: int 
     if strong:
         dag = dag * rng.uniform(2, 4, dag.shape) * rng.choice([-1, 1], dag.shape)
     target = rng.choice(dag.columns[(dag != 0).any(axis=0)])
-    rows = sample(dag, n_train + n_test, noise=rng.uniform(0.3, 1.0), random_state=rng)
+    rows = sample(dag, n_train + n_test, noise_std=rng.uniform(0.3, 1.0), random_state=rng)
     features = rows.drop(columns=target).to_numpy()
     noise = rng.standard_normal((len(rows), 20))
     return _standardized(np.column_stack([features, noise, rows[target]]), n_train)

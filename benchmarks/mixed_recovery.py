@@ -14,9 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from castlereg import CastleClassifier, CastleRegressor
-from castlereg.graph.acyclic_cut import acyclic_cut
+from castlereg.acyclicity.cut import acyclic_cut, strong_edges
 from castlereg.graph.scores import edge_scores
-from castlereg.graph.strong_edges import strong_edges
 from castlereg.synthetic import StructuralModel, random_dag
 
 N_NODES, N_EDGES, N_ROWS = 12, 20, 1000

@@ -19,7 +19,7 @@ import optax
 from jax import Array
 
 from castlereg import CausalGraph
-from castlereg.graph.strong_edges import weakest_strong_weight
+from castlereg.acyclicity.cut import weakest_strong_weight
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, forward, initialize, mask_inputs, squared_adjacency
 from castlereg.objective import Batch, acyclicity_loss, cell_losses, dag_loss, l1_norm, reconstruction_loss

@@ -14,9 +14,14 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     choices = list(choices)
     if isinstance(value, str) and value in choices:
         return
-    nearest = difflib.get_close_matches(str(value), choices, n=1)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    hint = did_you_mean(str(value), choices)
     raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}{hint}")
+
+
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return "; did you mean 'x'?" for the known name nearest to a misspelt one, or "" if none is near."""
+    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> None:

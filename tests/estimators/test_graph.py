@@ -21,8 +21,7 @@ from castlereg import (
     EdgeConstraints,
     NetworkRegressor,
 )
-from castlereg.graph.acyclic_cut import acyclic_cut
-from castlereg.graph.strong_edges import weakest_strong_weight
+from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
 from castlereg.network import forward
 from castlereg.synthetic import example_dag, sample
 
@@ -97,7 +96,7 @@ def test_refit_with_an_edited_graph_has_its_edges_and_no_others(table: Any) -> N
     ("known", "message"),
     [
         (EdgeConstraints(sources=["y"]), "nothing may cause 'y': a target needs a column"),
-        (EdgeConstraints(required=[("a", "x")]), "name 'x', which is no node"),
+        (EdgeConstraints(required=[("a", "x")]), "name 'x', which is not a node"),
         ("a -> b", "constraints='a -> b' must be EdgeConstraints"),
     ],
 )

@@ -78,10 +78,10 @@ def test_edits_give_another_graph(diamond: CausalGraph) -> None:
     [
         (lambda g: g.with_edge("e", "a"), "'e' -> 'a' closes a cycle: e -> a -> [bc] -> d -> e"),
         (lambda g: g.with_edge("c", "b").reversed_edge("a", "b"), "closes a cycle: b -> a -> c -> b"),
-        (lambda g: g.with_edge("a", "ee"), "name 'ee', which is no node: did you mean 'e'"),
+        (lambda g: g.with_edge("a", "ee"), "name 'ee', which is not a node; did you mean 'e'"),
         (lambda g: g.with_edge("a", "a"), "loop"),
         (lambda g: g.with_edge("a", "e", -1), "weight=-1"),
-        (lambda g: g.without_edge("b", "a"), "no edge 'b' -> 'a' .it is there the other way round"),
+        (lambda g: g.without_edge("b", "a"), "no edge 'b' -> 'a'; reverse 'a' -> 'b' to get it"),
         (lambda g: g.without_edge("a", "e"), "no edge 'a' -> 'e'$"),
     ],
 )
@@ -124,7 +124,7 @@ def test_summary_says_how_far_to_trust() -> None:
     assert lines[4].startswith("100% of the paths lead to columns of lower predictability")
     assert lines[-1] == "A prediction aid, not proof of cause."
     assert graph.sortability == {"varsortability": 1.0, "r2_sortability": 0.0}
-    assert len(graph.undirected()) == 1
+    assert len(graph.uncertain_edges()) == 1
     assert repr(graph) == "<CausalGraph: 2 nodes, 1 edges, target pay>"
 
 

@@ -50,7 +50,7 @@ def test_what_a_required_path_rules_out_is_forbidden() -> None:
         ({"required": [("age", "bmi")], "tiers": [["bmi"], ["age"]]}, "its effect is in an earlier tier"),
         ({"tiers": [["bmi"], ["age", "bmi"]]}, "'bmi' is in two tiers, 0 and 1"),
         ({"required": "age"}, "must be a sequence of pairs"),
-        ({"forbidden": [("age", "bmi", "sex")]}, "which is no pair"),
+        ({"forbidden": [("age", "bmi", "sex")]}, "which is not a pair"),
         ({"sources": "age"}, "must be a sequence of names"),
     ],
 )

@@ -223,7 +223,7 @@ def test_bad_arrays_are_refused(score: Callable[..., object]) -> None:
         score(np.zeros((2, 3)), np.zeros((3, 3)))
     with pytest.raises(ValueError, match=r"truth must be a square matrix, got shape \(3,\)"):
         score(np.zeros((3, 3)), np.zeros(3))
-    with pytest.raises(ValueError, match=r"(graph|weights) has shape \(2, 2\) and truth has shape \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"(graph|weights) has shape \(2, 2\), truth has shape \(3, 3\)"):
         score(np.zeros((2, 2)), np.zeros((3, 3)))
     with pytest.raises(ValueError, match=r"(graph|weights) has NaN at \(0, 1\)"):
         score(np.array([[0, np.nan], [0, 0]]), np.zeros((2, 2)))
@@ -292,7 +292,7 @@ def test_a_frame_without_weights_has_no_ranking() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a", "b", "z"], r"graph has no 'c' in its rows: \['a', 'b', 'c'\] are known"),
+        (["a", "b", "z"], r"graph has no 'c' in its rows; the nodes are \['a', 'b', 'c'\]"),
         (["a", "b", "c", "y", "z"], "graph has unknown 'y', 'z' in its rows"),
         (["a", "b", "c", "c"], "graph has repeated 'c' in its rows"),
     ],

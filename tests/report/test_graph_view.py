@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from castlereg import CausalGraph
-from castlereg.graph.neighbourhood import neighbourhood
+from castlereg.graph.drawing.neighbourhood import neighbourhood
 from castlereg.report.graph_view import graph_content
 
 from .handmade import random_graph
@@ -24,7 +24,7 @@ def test_edges_are_those_of_the_graph_and_doubtful_directions_have_no_head() -> 
     graph = random_graph(tuple("abcdefgh"), 14)
     frame = graph.edges()
     content = graph_content(graph, 3)
-    doubtful = set(map(tuple, graph.undirected()[["cause", "effect"]].to_numpy()))
+    doubtful = set(map(tuple, graph.uncertain_edges()[["cause", "effect"]].to_numpy()))
     assert 0 < len(doubtful) < len(frame)
     for edge, row in zip(content.edges, frame.itertuples(), strict=True):
         assert (edge.cause, edge.effect, edge.weight, edge.confidence) == (

@@ -1,6 +1,10 @@
-"""The learned graph."""
+"""The learned graph: reading, editing, drawing and scoring it, and what users know about it.
 
+``scores`` compares a graph with a known one, ``sortability`` with the scale and the predictability of the columns.
+"""
+
+from castlereg.graph import scores, sortability
 from castlereg.graph.causal_graph import CausalGraph
 from castlereg.graph.constraints import EdgeConstraints
 
-__all__ = ["CausalGraph", "EdgeConstraints"]
+__all__ = ["CausalGraph", "EdgeConstraints", "scores", "sortability"]

@@ -1,4 +1,4 @@
-"""What of the columns might have set the arrows: their scale, and how well the others predict them."""
+"""Traits of the columns that might have set the arrows: their scale, and how well the others predict them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from castlereg.graph.sortability import (
     share_of_paths_upwards,
 )
 
-# Arrows that follow an order in more than this share of paths, or in less than the rest of it, are worth a remark.
-_TELLING = 0.8
+_TELLING = 0.8  # a remark is made if more than this share of the paths, or less than the rest of it, follow an order
 _MOST_COLUMNS = 150  # a regression for each, where some are sums of others
 
 
@@ -29,7 +28,7 @@ class ColumnTraits:
     Parameters
     ----------
     variance : tuple of float
-        Of each node, in the units of the table; NaN for nodes that are no numbers.
+        Of each node, in the units of the table; NaN for nodes that are not numeric.
     explained : tuple of float
         R², the share of each node's variance that a linear regression on the others explains; NaN as above.
     """
@@ -39,7 +38,7 @@ class ColumnTraits:
 
     @classmethod
     def of(cls, values: NDArray[np.float64], is_number: NDArray[np.bool_]) -> ColumnTraits | None:
-        """Measure columns, shape (rows, nodes), of which some are numbers; None when they are too many.
+        """Measure the numeric ones of the columns, shape (rows, nodes); None when there are too many.
 
         Examples
         --------
@@ -65,7 +64,7 @@ class ColumnTraits:
     def of_blocks(
         cls, blocks: Callable[[], Iterable[NDArray[np.float64]]], is_number: NDArray[np.bool_]
     ) -> ColumnTraits | None:
-        """Measure columns of a long table, given as a function that goes through its blocks; see :meth:`of`.
+        """Measure columns of a long table, given as a function that iterates over its blocks; see :meth:`of`.
 
         Examples
         --------
@@ -103,7 +102,7 @@ class ColumnTraits:
         return cls(tuple(map(float, variance)), tuple(map(float, explained)))
 
     def sortability(self, weights: NDArray[np.float64]) -> dict[str, float]:
-        """Return the varsortability and the R²-sortability of a graph, over paths between nodes that are numbers."""
+        """Return the varsortability and the R²-sortability of a graph, over paths between numeric nodes."""
         numbers = ~np.isnan(self.variance)
         edges = weights[np.ix_(numbers, numbers)] != 0
         return {
@@ -112,20 +111,16 @@ class ColumnTraits:
         }
 
     def remarks(self, weights: NDArray[np.float64]) -> list[str]:
-        """Say whether the arrows only follow the scale or the predictability of the columns."""
-        shares = self.sortability(weights)
+        """Say whether the arrows merely follow the scale or the predictability of the columns."""
+        reasons = (
+            ("variance", "columns were standardized, so it had no influence, but it may have a cause"),
+            ("predictability", "this alone may have set the arrows, so trust them less"),
+        )
         lines = []
-        for share, what, why in (
-            (
-                shares["varsortability"],
-                "variance",
-                "columns were standardized, so it had no say, but it may have a cause",
-            ),
-            (shares["r2_sortability"], "predictability", "this alone may have set the arrows, so trust them less"),
-        ):
+        for share, (trait, reason) in zip(self.sortability(weights).values(), reasons, strict=True):
             if not np.isnan(share) and not 1 - _TELLING < share < _TELLING:
                 order = "higher" if share > 0.5 else "lower"
-                lines.append(f"{max(share, 1 - share):.0%} of the paths lead to columns of {order} {what}: {why}.")
+                lines.append(f"{max(share, 1 - share):.0%} of the paths lead to columns of {order} {trait}: {reason}.")
         return lines
 
     def to_dict(self) -> dict[str, Any]:

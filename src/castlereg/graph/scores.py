@@ -1,17 +1,21 @@
-"""How close a learned graph comes to a known one."""
+"""Scores of a learned graph against a known one.
+
+Graphs are arrays of shape (nodes, nodes), with the nodes in the same order: ``graph[j, k]`` is not zero for an edge
+j -> k. The known graph has no cycles. :func:`graph_scores` takes DataFrames and matches nodes by name.
+"""
 
 from __future__ import annotations
 
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from castlereg.graph.adjacency import edge_matrix, square_matrix
 from castlereg.graph.causal_graph import CausalGraph
-from castlereg.graph.cycles import find_cycle
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -22,10 +26,8 @@ def structural_hamming_distance(graph: ArrayLike, truth: ArrayLike) -> int:
 
     Parameters
     ----------
-    graph : array of shape (nodes, nodes)
-        The learned graph: ``graph[j, k]`` is not zero for an edge j -> k. Cycles through several nodes are allowed.
-    truth : array of shape (nodes, nodes)
-        The known graph, without cycles, its nodes in the same order.
+    graph, truth : array of shape (nodes, nodes)
+        The learned graph, which may have cycles, and the known one.
 
     Returns
     -------
@@ -39,9 +41,9 @@ def structural_hamming_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     >>> structural_hamming_distance(one_reversed_and_one_more, chain)
     2
     """
-    found, true = _learned_and_true(graph, truth)
-    reversed_edges = found & ~true & true.T & ~found.T
-    return int((found != true).sum() - reversed_edges.sum())
+    learned, true = _learned_and_true(graph, truth)
+    reversed_edges = learned & ~true & true.T & ~learned.T
+    return int((learned != true).sum() - reversed_edges.sum())
 
 
 def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
@@ -49,10 +51,8 @@ def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
 
     Parameters
     ----------
-    graph : array of shape (nodes, nodes)
-        The learned graph: ``graph[j, k]`` is not zero for an edge j -> k. Cycles through several nodes are allowed.
-    truth : array of shape (nodes, nodes)
-        The known graph, without cycles, its nodes in the same order.
+    graph, truth : array of shape (nodes, nodes)
+        The learned graph, which may have cycles, and the known one.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     >>> {name: round(score, 2) for name, score in scores.items()}
     {'precision': 0.33, 'recall': 0.5, 'f1': 0.4, 'false_discovery_rate': 0.67}
     """
-    return _scores_of_found(*_learned_and_true(graph, truth))
+    return _shares(*_learned_and_true(graph, truth))
 
 
 def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
@@ -75,10 +75,8 @@ def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
 
     Parameters
     ----------
-    graph : array of shape (nodes, nodes)
-        The learned graph: ``graph[j, k]`` is not zero for an edge j -> k. Cycles through several nodes are allowed.
-    truth : array of shape (nodes, nodes)
-        The known graph, without cycles, its nodes in the same order.
+    graph, truth : array of shape (nodes, nodes)
+        The learned graph, which may have cycles, and the known one.
 
     Returns
     -------
@@ -91,55 +89,50 @@ def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     >>> {name: round(score, 2) for name, score in scores.items()}
     {'precision': 0.67, 'recall': 1.0, 'f1': 0.8, 'false_discovery_rate': 0.33}
     """
-    found, true = _learned_and_true(graph, truth)
-    return _scores_of_found(np.triu(found | found.T), np.triu(true | true.T))
+    learned, true = _learned_and_true(graph, truth)
+    return _shares(np.triu(learned | learned.T), np.triu(true | true.T))
 
 
 def direction_accuracy(graph: ArrayLike, truth: ArrayLike) -> float:
-    """Of the true edges that were learned in either direction, give the share with the right one.
+    """Return the share of right directions among the true edges that were learned in either direction.
 
     Parameters
     ----------
-    graph : array of shape (nodes, nodes)
-        The learned graph: ``graph[j, k]`` is not zero for an edge j -> k. Cycles through several nodes are allowed.
-    truth : array of shape (nodes, nodes)
-        The known graph, without cycles, its nodes in the same order.
+    graph, truth : array of shape (nodes, nodes)
+        The learned graph, which may have cycles, and the known one.
 
     Returns
     -------
     float
-        From 0 to 1, and 0.5 for guesses. An edge that was learned in both directions counts half. NaN if no true edge
-        was learned in any direction.
+        0.5 for guesses. An edge learned in both directions counts half. NaN if no true edge was learned.
 
     Examples
     --------
     >>> direction_accuracy([[0, 0, 1], [1, 0, 1], [0, 0, 0]], [[0, 1, 0], [0, 0, 1], [0, 0, 0]])
     0.5
     """
-    found, true = _learned_and_true(graph, truth)
-    right, wrong = found[true].astype(int), found.T[true].astype(int)
-    learned = right + wrong > 0
-    return float(1 + (right - wrong)[learned].mean()) / 2 if learned.any() else np.nan
+    learned, true = _learned_and_true(graph, truth)
+    right, wrong = learned[true].astype(int), learned.T[true].astype(int)
+    either_way = right + wrong > 0
+    return float(1 + (right - wrong)[either_way].mean()) / 2 if either_way.any() else np.nan
 
 
 def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
-    """Score the order of the weights, which is best when all true edges weigh more than all others.
-
-    No threshold is needed to tell edges from the rest. The diagonal is left out.
+    """Score the ranking of the weights, best when all true edges weigh more than all others; needs no threshold.
 
     Parameters
     ----------
     weights : array of shape (nodes, nodes)
-        ``weights[j, k]`` is larger the surer the edge j -> k is. For coefficients of either sign give absolute values.
+        Larger the surer an edge is; pass absolute values of signed coefficients. The diagonal does not count.
     truth : array of shape (nodes, nodes)
-        The known graph, without cycles, its nodes in the same order: ``truth[j, k]`` is not zero for an edge j -> k.
+        The known graph.
 
     Returns
     -------
     dict of str to float
         ``auroc`` is the share of pairs of a true edge and a false one in which the true one weighs more, 0.5 for
-        guesses. ``average_precision`` is the precision averaged over the true edges from the strongest down; for
-        guesses it is about the share of the possible edges that are true. Both are NaN if there is no true edge.
+        guesses. ``average_precision`` is the precision averaged over the true edges from the strongest down, for
+        guesses about the share of the possible edges that are true. Both are NaN if there is no true edge.
 
     Examples
     --------
@@ -147,10 +140,8 @@ def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     >>> {name: round(score, 3) for name, score in scores.items()}
     {'auroc': 0.875, 'average_precision': 0.833}
     """
-    values, known = _square("weights", weights), _square("truth", truth)
-    _same_shape("weights", values, known)
-    true = _edges("truth", known)
-    _check_acyclic("truth", true)
+    values, true = square_matrix("weights", weights), edge_matrix("truth", truth)
+    _check_same_shape("weights", values, true)
     if not true.any():
         return {"auroc": np.nan, "average_precision": np.nan}
     off_diagonal = ~np.eye(len(true), dtype=bool)
@@ -171,16 +162,13 @@ def structural_intervention_distance(graph: ArrayLike, truth: ArrayLike) -> int:
 
     Parameters
     ----------
-    graph : array of shape (nodes, nodes)
-        The learned graph, without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
-    truth : array of shape (nodes, nodes)
-        The known graph, without cycles, its nodes in the same order.
+    graph, truth : array of shape (nodes, nodes)
+        The learned graph and the known one, both without cycles.
 
     Returns
     -------
     int
-        From 0 to ``nodes * (nodes - 1)``. It is 0 as well for a graph with more edges than the truth, as long as none
-        is missing or reversed. Swapping the two graphs changes the distance.
+        From 0 to ``nodes * (nodes - 1)``. Extra edges alone do not count. Swapping the two graphs changes the distance.
 
     Notes
     -----
@@ -198,11 +186,10 @@ def structural_intervention_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     """
     import networkx as nx
 
-    found, true = _learned_and_true(graph, truth)
-    _check_acyclic("graph", found)
+    learned, true = _learned_and_true(graph, truth, acyclic=True)
     known = nx.from_numpy_array(true, create_using=nx.DiGraph)
     descendants = {node: nx.descendants(known, node) for node in known}
-    parents = [set(np.flatnonzero(column).tolist()) for column in found.T]
+    parents = [set(np.flatnonzero(column).tolist()) for column in learned.T]
     return sum(
         effect in descendants[cause]
         if effect in parents[cause]
@@ -216,8 +203,8 @@ def graph_scores(
 ) -> pd.Series:
     """Compute all scores of a learned graph against a known one, with nodes matched by name.
 
-    Every weight that is not zero is an edge here. To score only the edges that stand out, give a DataFrame of them: see
-    :func:`castlereg.graph.strong_edges.strong_edges`.
+    Every weight that is not zero is an edge. To score only the strong edges, pass a DataFrame of them; see
+    :func:`castlereg.acyclicity.cut.strong_edges`.
 
     Parameters
     ----------
@@ -226,13 +213,12 @@ def graph_scores(
     truth : DataFrame
         The known graph, without cycles, with the same names in any order.
     weights : DataFrame, optional
-        What :func:`ranking_scores` ranks. By default the ``learned_weights`` of a CausalGraph; without weights the
-        scores of the ranking are NaN for a DataFrame.
+        For :func:`ranking_scores`; by default the ``learned_weights`` of a CausalGraph, and NaN for a DataFrame.
 
     Returns
     -------
     Series of float
-        The two distances, then the shares: those of :func:`skeleton_scores` begin with ``skeleton_``.
+        The two distances, then the shares; those of :func:`skeleton_scores` begin with ``skeleton_``.
 
     Examples
     --------
@@ -277,13 +263,13 @@ def graph_scores(
     return pd.Series(scores, dtype=np.float64)
 
 
-def _scores_of_found(found: NDArray[np.bool_], true: NDArray[np.bool_]) -> dict[str, float]:
-    n_right, n_found, n_true = int((found & true).sum()), int(found.sum()), int(true.sum())
+def _shares(learned: NDArray[np.bool_], true: NDArray[np.bool_]) -> dict[str, float]:
+    n_right, n_learned, n_true = int((learned & true).sum()), int(learned.sum()), int(true.sum())
     return {
-        "precision": n_right / max(n_found, 1),
+        "precision": n_right / max(n_learned, 1),
         "recall": n_right / max(n_true, 1),
-        "f1": 2 * n_right / max(n_found + n_true, 1),
-        "false_discovery_rate": (n_found - n_right) / max(n_found, 1),
+        "f1": 2 * n_right / max(n_learned + n_true, 1),
+        "false_discovery_rate": (n_learned - n_right) / max(n_learned, 1),
     }
 
 
@@ -300,42 +286,20 @@ def _adjusting_is_valid(
     return bool(nx.is_d_separator(without_effect, cause, effect, adjusted))
 
 
-def _learned_and_true(graph: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    learned, known = _square("graph", graph), _square("truth", truth)
-    _same_shape("graph", learned, known)
-    found, true = _edges("graph", learned), _edges("truth", known)
-    _check_acyclic("truth", true)
-    return found, true
+def _learned_and_true(
+    graph: ArrayLike, truth: ArrayLike, *, acyclic: bool = False
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    learned, true = edge_matrix("graph", graph, acyclic=acyclic), edge_matrix("truth", truth)
+    _check_same_shape("graph", learned, true)
+    return learned, true
 
 
-def _square(what: str, matrix: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(matrix, dtype=np.float64)
-    if values.ndim != 2 or values.shape[0] != values.shape[1]:
-        raise ValueError(f"{what} must be a square matrix, got shape {values.shape}")
-    # NaN is not zero: without this check it would be an edge.
-    if np.isnan(values).any():
-        raise ValueError(f"{what} has NaN at {tuple(np.argwhere(np.isnan(values))[0].tolist())}")
-    return values
+def _check_same_shape(name: str, values: NDArray[Any], truth: NDArray[np.bool_]) -> None:
+    if values.shape != truth.shape:
+        raise ValueError(f"{name} has shape {values.shape}, truth has shape {truth.shape}; they must be the same")
 
 
-def _same_shape(what: str, values: NDArray[np.float64], known: NDArray[np.float64]) -> None:
-    if values.shape != known.shape:
-        raise ValueError(f"{what} has shape {values.shape} and truth has shape {known.shape}: they must have one shape")
-
-
-def _edges(what: str, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    if np.diag(values).any():
-        raise ValueError(f"{what} has a cycle: an edge from node {int(np.diag(values).nonzero()[0][0])} to itself")
-    return values != 0
-
-
-def _check_acyclic(what: str, edges: NDArray[np.bool_]) -> None:
-    cycle = find_cycle(edges)
-    if cycle is not None:
-        raise ValueError(f"{what} has a cycle: {' -> '.join(map(str, cycle))}")
-
-
-def _in_order(what: str, frame: pd.DataFrame, names: list[str]) -> NDArray[np.float64]:
+def _in_order(frame_name: str, frame: pd.DataFrame, names: list[str]) -> NDArray[np.float64]:
     for axis, given in (("rows", frame.index), ("columns", frame.columns)):
         problems = {
             "no": [name for name in names if name not in given],
@@ -344,5 +308,6 @@ def _in_order(what: str, frame: pd.DataFrame, names: list[str]) -> NDArray[np.fl
         }
         for problem, which in problems.items():
             if which:
-                raise ValueError(f"{what} has {problem} {', '.join(map(repr, which))} in its {axis}: {names} are known")
+                listed = ", ".join(map(repr, which))
+                raise ValueError(f"{frame_name} has {problem} {listed} in its {axis}; the nodes are {names}")
     return frame.loc[names, names].to_numpy(dtype=np.float64)

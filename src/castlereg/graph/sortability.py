@@ -1,33 +1,32 @@
-"""Whether the arrows of a graph follow the scale of the data: then they may say nothing more than the scale."""
+"""Whether the arrows of a graph merely follow the scale or the predictability of the columns."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castlereg.graph.cycles import find_cycle
+from castlereg.graph.adjacency import edge_matrix
 
 
 def varsortability(values: ArrayLike, graph: ArrayLike) -> float:
-    """Give the share of directed paths that end in a column with more variance than the one where they start.
+    """Return the share of directed paths that lead to a column with more variance than the one where they start.
 
     This is the measure of Reisach, Seiler and Weichwald (2021). Noise adds up along the arrows of many simulated
-    graphs, so that the order of the variances gives the arrows away; real columns have units that somebody chose.
+    graphs, so the order of the variances gives the arrows away; the units of real columns are arbitrary.
 
     Parameters
     ----------
     values : array of shape (rows, nodes)
-        The data. Missing values are NaN: the variance is that of the others.
+        The data. Missing values are NaN and are left out of the variance.
     graph : array of shape (nodes, nodes)
         Without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
 
     Returns
     -------
     float
-        Near 1, sorting the columns by variance gives the order of the graph. A method that finds these arrows may have
-        read them off the scale, and would lose them if the columns were scaled differently: do not trust them for this
-        success. Near 0.5 the variance says nothing about the arrows, and they must come from something else. Near 0
-        the arrows go from more variance to less, and give themselves away just as at 1. NaN for a graph without edges.
+        Near 1, sorting the columns by variance gives the order of the graph: a method that finds these arrows may have
+        read them off the scale, and would lose them if the columns were scaled differently. Near 0 the same holds for
+        the reverse order. Near 0.5 the variance says nothing about the arrows. NaN for a graph without edges.
 
     Notes
     -----
@@ -46,27 +45,24 @@ def varsortability(values: ArrayLike, graph: ArrayLike) -> float:
 
 
 def r2_sortability(values: ArrayLike, graph: ArrayLike) -> float:
-    """Give the share of directed paths whose end is better explained by all other columns than their start.
+    """Return the share of directed paths whose end is better explained by all other columns than their start.
 
     This is the measure of Reisach, Tami, Seiler, Chambaz and Weichwald (2023). How well a column is explained is R²,
     the share of its variance that a linear regression on all other columns explains. Unlike the variance it does not
-    change with the scale of the columns, so that scaling the data does not hide the order.
+    depend on the scale, so standardizing the data does not hide the order.
 
     Parameters
     ----------
     values : array of shape (rows, nodes)
-        The data. Missing values are NaN: they are filled with the mean of their column. There should be many more rows
-        than columns, as with few rows everything explains everything.
+        The data. Missing values are NaN and are filled with the mean of their column. There should be many more rows
+        than columns; with few rows everything explains everything.
     graph : array of shape (nodes, nodes)
         Without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
 
     Returns
     -------
     float
-        Near 1, sorting the columns by R² gives the order of the graph. A method that finds these arrows may have used
-        no more than this order, which real data need not have: do not trust them for this success. Near 0.5 the R² says
-        nothing about the arrows, and they must come from something else. Near 0 the arrows go from more R² to less,
-        and give themselves away just as at 1. NaN for a graph without edges.
+        As :func:`varsortability`, for the order by R².
 
     Notes
     -----
@@ -86,28 +82,27 @@ def r2_sortability(values: ArrayLike, graph: ArrayLike) -> float:
 
 
 def share_of_arrows_upwards(criterion: ArrayLike, graph: ArrayLike) -> float:
-    """Give the share of edges whose effect has a larger value of some criterion than its cause.
+    """Return the share of edges whose effect has a larger value of some criterion than its cause.
 
     Parameters
     ----------
     criterion : array of shape (nodes,)
-        One number for each node, for example the variance, the number of levels or the position in the table.
+        A number for each node, such as the variance, the number of levels or the position in the table.
     graph : array of shape (nodes, nodes)
         Without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
 
     Returns
     -------
     float
-        Near 1 all arrows point to larger values and near 0 all to smaller ones: in both cases the criterion alone could
-        have set the arrows, which is a reason not to trust them. Near 0.5 they have nothing to do with it. Equal values
-        count half. NaN for a graph without edges.
+        Near 1 all arrows point to larger values, near 0 to smaller ones: the criterion alone could have set them. Near
+        0.5 they have nothing to do with it. Equal values count half. NaN for a graph without edges.
 
     Examples
     --------
     >>> share_of_arrows_upwards([1.0, 2.0, 2.0], [[0, 1, 1], [0, 0, 1], [0, 0, 0]])
     0.8333333333333334
     """
-    edges = _edges(graph)
+    edges = edge_matrix("graph", graph)
     levels = np.asarray(criterion, dtype=np.float64)
     if levels.shape != edges.shape[:1]:
         raise ValueError(f"criterion has shape {levels.shape}, and graph has {len(edges)} nodes")
@@ -117,7 +112,7 @@ def share_of_arrows_upwards(criterion: ArrayLike, graph: ArrayLike) -> float:
 
 
 def share_of_paths_upwards(criterion: NDArray[np.float64], edges: NDArray[np.bool_]) -> float:
-    """Give the share of directed paths whose end has a larger value of some criterion; see :func:`varsortability`."""
+    """Return the share of directed paths whose end has a larger value of some criterion; see :func:`varsortability`."""
     upwards = _upwards(criterion)
     n_upwards, n_pairs = 0.0, 0
     joined = edges
@@ -129,20 +124,20 @@ def share_of_paths_upwards(criterion: NDArray[np.float64], edges: NDArray[np.boo
 
 
 def _upwards(criterion: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 where the column's node has the larger value, 0 where the row's has it, 0.5 where they are equal."""
+    """Return 1 where the column's node has the larger value, 0 where the row's has it, 0.5 where they are equal."""
     equal = np.isclose(criterion[:, None], criterion, rtol=1e-9, atol=0)
     return np.where(equal, 0.5, criterion[:, None] < criterion)
 
 
 def column_variances(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give the variance of the known values of every column."""
-    # Rounding errors around a constant such as 0.1 are no variance.
+    """Return the variance of the known values of every column."""
+    # Rounding errors around a constant such as 0.1 are not variance.
     return np.where(_varies(columns), np.nanvar(columns, axis=0), 0.0)
 
 
 def explained_by_the_others(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Give R², the share of every column's variance that a linear regression on all others explains."""
-    centred = np.nan_to_num(columns - np.nanmean(columns, axis=0))  # what is missing is now at the mean
+    """Return R², the share of every column's variance that a linear regression on all others explains."""
+    centred = np.nan_to_num(columns - np.nanmean(columns, axis=0))  # missing values are now at the mean
     varies = _varies(columns)
     unit = np.where(varies, centred / np.where(varies, np.linalg.norm(centred, axis=0), 1.0), 0.0)
     # The columns of this factor have the same lengths and angles, with as few rows as there are nodes.
@@ -150,17 +145,17 @@ def explained_by_the_others(columns: NDArray[np.float64]) -> NDArray[np.float64]
 
 
 def explained_by_factor(factor: NDArray[np.float64], varies: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Give R² of columns by any factor whose columns have their lengths, all one, and their angles."""
+    """Return R² of columns from a factor whose columns have length one and the same angles."""
     explained = np.zeros(len(varies))
     factor = factor[:, varies]
     sizes = np.linalg.svd(factor, compute_uv=False)
     if len(sizes) == factor.shape[1] > 0 and sizes[-1] > 1e-5 * sizes[0]:
         explained[varies] = 1 - 1 / np.diag(np.linalg.inv(factor.T @ factor))
     else:  # some columns are sums of others: the correlations have no inverse, and least squares takes its time
-        for place, node in enumerate(np.flatnonzero(varies)):
-            others = np.delete(factor, place, axis=1)
-            explained[node] = np.linalg.norm(others @ np.linalg.lstsq(others, factor[:, place])[0]) ** 2
-    return np.where(explained < 1e-12, 0.0, explained)  # so small is a rounding error, and as good as equal
+        for k, node in enumerate(np.flatnonzero(varies)):
+            others = np.delete(factor, k, axis=1)
+            explained[node] = np.linalg.norm(others @ np.linalg.lstsq(others, factor[:, k])[0]) ** 2
+    return np.where(explained < 1e-12, 0.0, explained)  # smaller values are rounding errors
 
 
 def _varies(columns: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -168,24 +163,12 @@ def _varies(columns: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _columns_and_edges(values: ArrayLike, graph: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    columns, edges = np.asarray(values, dtype=np.float64), _edges(graph)
+    columns, edges = np.asarray(values, dtype=np.float64), edge_matrix("graph", graph)
     if columns.ndim != 2 or columns.shape[1] != len(edges):
-        raise ValueError(f"values has shape {columns.shape}, and graph has {len(edges)} nodes: one column for each")
+        raise ValueError(f"values has shape {columns.shape}, and graph has {len(edges)} nodes; they need a column each")
     if np.isinf(columns).any():
         raise ValueError(f"values has infinity in column {int(np.isinf(columns).any(axis=0).argmax())}")
     unknown = np.isnan(columns).all(axis=0)
     if unknown.any():
         raise ValueError(f"values has no known value in column {int(unknown.argmax())}")
     return columns, edges
-
-
-def _edges(graph: ArrayLike) -> NDArray[np.bool_]:
-    matrix = np.asarray(graph, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"graph must be a square matrix, got shape {matrix.shape}")
-    if np.isnan(matrix).any():
-        raise ValueError(f"graph has NaN at {tuple(np.argwhere(np.isnan(matrix))[0].tolist())}")
-    edges = matrix != 0
-    if find_cycle(edges) is not None:
-        raise ValueError("graph has a cycle")
-    return edges

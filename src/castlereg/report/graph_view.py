@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from castlereg.graph.causal_graph import AGREEMENT, CausalGraph
-from castlereg.graph.neighbourhood import edges_around, neighbourhood
-from castlereg.graph.picture import NOT_PROOF, picture
-from castlereg.graph.svg import dashes, edge_shape
+from castlereg.graph.causal_graph import AGREEMENT, NOT_PROOF, CausalGraph
+from castlereg.graph.drawing.neighbourhood import edges_around, neighbourhood
+from castlereg.graph.drawing.picture import MOST_NODES, picture, strongest_edges
+from castlereg.graph.drawing.svg import dashes, edge_shape
 
-# More nodes than this are shown as the targets' neighbourhood first.
-_MOST_NODES_AT_ONCE = 40
 _MOST_LISTED = 1000
 _SORTABILITY = {"varsortability": "Varsortability", "r2_sortability": "R²-sortability"}
 
@@ -49,7 +47,7 @@ class DrawnEdge:
     rank : int
         Its place in the table of edges.
     path, head, dashes : str
-        As :func:`castlereg.graph.svg.edge_shape` draws them.
+        As :func:`castlereg.graph.drawing.svg.edge_shape` draws them.
     width, opacity : float
     into_target : bool
     """
@@ -161,17 +159,16 @@ def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
     """
     frame = graph.edges()
     edges = tuple(
-        Edge(row.cause, row.effect, float(row.weight), float(row.confidence), _known(row.direction), _agreed(row))
-        for row in frame.head(_MOST_LISTED).itertuples()
+        Edge(cause, effect, weight, confidence, None if np.isnan(way) else way, directed=not way < AGREEMENT)
+        for cause, effect, weight, confidence, way in frame.head(_MOST_LISTED).itertuples(index=False)
     )
-    around = _around(graph)
-    among = frame.index.isin(around.index)
+    near = _near(graph)
     views = (
-        _view("all", graph, frame.head(2 * len(graph.nodes)), graph.nodes),
-        _view("neighbourhood", graph, frame[among], _near(graph)),
+        _view("all", graph, strongest_edges(graph, graph.nodes), graph.nodes),
+        _view("neighbourhood", graph, edges_around(graph, graph.targets, near), near),
     )
     warnings = () if graph.traits is None else tuple(graph.traits.remarks(graph.weight_array))
-    large = len(graph.nodes) > _MOST_NODES_AT_ONCE
+    large = len(graph.nodes) > MOST_NODES
     return GraphContent(
         nodes=graph.names,
         targets=graph.targets,
@@ -195,14 +192,6 @@ def _summary(graph: CausalGraph, warnings: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text.split("\n"))
 
 
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def _agreed(row: object) -> bool:
-    return not row.direction < AGREEMENT  # type: ignore[attr-defined]
-
-
 def _shown_at_first(graph: CausalGraph, edges: pd.DataFrame, large: bool) -> int:
     """Show twice as many edges as nodes; of large graphs as many as nodes, and a few of each target's own."""
     count = (1 if large else 2) * len(graph.nodes)
@@ -217,13 +206,6 @@ def _near(graph: CausalGraph) -> list[str]:
     """Name the Markov blankets of the targets by strong edges, in the order of the columns."""
     near = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
     return [node for node in graph.nodes if node in near]
-
-
-def _around(graph: CausalGraph) -> pd.DataFrame:
-    near = _near(graph)
-    parts = [edges_around(graph, target, near) for target in graph.targets]
-    joined = pd.concat(parts)
-    return joined[~joined.index.duplicated()]
 
 
 def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -> GraphView:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from castlereg.graph.svg import printable
+from castlereg.graph.drawing.svg import printable
 from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
 from castlereg.report.content import ReportContent
 from castlereg.report.graph_view import GraphContent

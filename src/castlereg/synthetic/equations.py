@@ -1,9 +1,8 @@
-"""What a parent gives to its children: functions of its value, and the effects of levels and of random functions.
+"""Effects of a parent on its children: functions of its value, effects of its levels, and random functions.
 
-Every node is described by *features* of its value, shape (features, rows), and every child adds up a weighted sum of
-the features of its parents. A function such as the sigmoid is one feature; a categorical node has one feature per
-level; a smooth random function is a sum of many cosines. A node has one *signal*, its value; a categorical node has one
-per level.
+Every node is described by *features* of its value, shape (features, rows), and every child adds a weighted sum of the
+features of its parents. A function such as the sigmoid is one feature, a categorical node has one feature per level, a
+smooth random function is a sum of many cosines. A node has one *signal*, its value; a categorical node one per level.
 """
 
 from __future__ import annotations
@@ -40,21 +39,10 @@ class Features(NamedTuple):
 
 
 def node_features(function: str, n_levels: int, rng: np.random.Generator) -> Features:
-    """Return the features of a node.
+    """Return the features of a node with ``n_levels`` levels, 0 if numeric.
 
-    Parameters
-    ----------
-    function : str
-        One of ``FUNCTIONS``, or ``"smooth"``.
-    n_levels : int
-        0 for a numeric node.
-    rng : Generator
-        Draws the cosines of smooth functions: random Fourier features of the Gaussian process with covariance
-        ``exp(-(x - x')^2 / 2)``.
-
-    Returns
-    -------
-    Features
+    The generator draws the cosines of smooth functions: random Fourier features of the Gaussian process with
+    covariance ``exp(-(x - x')^2 / 2)``.
 
     Examples
     --------
@@ -78,7 +66,7 @@ def node_features(function: str, n_levels: int, rng: np.random.Generator) -> Fea
 def effects(
     function: str, n_levels: int, children_levels: Sequence[int], size: int, rng: np.random.Generator
 ) -> list[Array]:
-    """Return the effect of one node's features on the signals of each possible child, for an edge of weight 1.
+    """Return the effect of a node's features on the signals of each child, for an edge of weight 1.
 
     Parameters
     ----------
@@ -98,17 +86,17 @@ def effects(
         1 for a plain function into a numeric child. Effects of levels, or on levels, are normal draws of mean zero and
         mean square one over the levels, so that no edge is without effect. Smooth functions have unit variance.
     """
-    found = []
+    by_child = []
     for child_levels in children_levels:
         drawn = rng.standard_normal((max(child_levels, 1), size))
         if not n_levels and function == SMOOTH:
-            found.append(drawn * np.sqrt(2 / size))
+            by_child.append(drawn * np.sqrt(2 / size))
         elif n_levels or child_levels:
             if n_levels:
                 drawn -= drawn.mean(axis=1, keepdims=True)
             if child_levels:
                 drawn -= drawn.mean(axis=0)
-            found.append(drawn / np.sqrt(np.mean(drawn**2)))
+            by_child.append(drawn / np.sqrt(np.mean(drawn**2)))
         else:
-            found.append(np.ones((1, 1)))
-    return found
+            by_child.append(np.ones((1, 1)))
+    return by_child

@@ -1,12 +1,14 @@
-"""Directed acyclic graphs to sample from, as frames with ``dag.loc[cause, effect]``: 0 for no edge, else its weight."""
+"""Directed acyclic graphs to sample from: DataFrames whose ``dag.loc[cause, effect]`` is the weight, 0 for no edge."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from castlereg.graph.cycles import find_cycle
+from castlereg.acyclicity.cut import find_cycle
 from castlereg.options import check_fraction, check_integer, check_number
 
 
@@ -40,7 +42,7 @@ def random_dag(
     *,
     branching: float | None = None,
 ) -> pd.DataFrame:
-    """Draw different edges along a random order of the nodes, every edge as likely as any other.
+    """Draw a given number of edges along a random order of the nodes, every edge as likely as any other.
 
     Parameters
     ----------
@@ -63,8 +65,6 @@ def random_dag(
     added "until either the branching factor was met or no more edges can be added". From ``(n_nodes - 1) / 2`` on
     nothing more fits, so about half of the paper's graphs are complete: every node is a cause of all later ones.
 
-    The paper enumerates the nodes at random; so do we, and draw from the edges that lead on. Nothing is drawn twice.
-
     Examples
     --------
     >>> int(random_dag(5, 7, random_state=0).to_numpy().sum())
@@ -81,16 +81,12 @@ def random_dag(
         check_number("branching", branching, least=0)
         n_edges = min(round(n_nodes * branching), most)
     elif branching is not None:
-        raise ValueError(f"n_edges={n_edges} and branching={branching} both say how many edges: give one of them")
+        raise ValueError(f"n_edges={n_edges} and branching={branching} both set the number of edges; pass one of them")
     check_integer("n_edges", n_edges, least=0)
     if n_edges > most:
         raise ValueError(f"n_edges={n_edges}: {n_nodes} nodes have room for 0 to {most} edges without a cycle")
     order = rng.permutation(n_nodes)
-    earlier, later = np.triu_indices(n_nodes, k=1)
-    chosen = rng.choice(most, n_edges, replace=False)
-    values = np.zeros((n_nodes, n_nodes), np.int64)
-    values[order[earlier[chosen]], order[later[chosen]]] = 1
-    return _named(values)
+    return _along(order, rng.choice(most, n_edges, replace=False))
 
 
 def erdos_renyi_dag(
@@ -100,7 +96,7 @@ def erdos_renyi_dag(
     *,
     expected_edges: float | None = None,
 ) -> pd.DataFrame:
-    """Draw every edge along a random order of the nodes on its own, all with one probability.
+    """Draw every edge along a random order of the nodes independently, with the same probability.
 
     Parameters
     ----------
@@ -109,7 +105,7 @@ def erdos_renyi_dag(
         Of an edge between two nodes, from 0 to 1.
     random_state : int or Generator
     expected_edges : float, optional
-        Mean number of edges, instead of the probability; ``2 * n_nodes`` is the "ER2" of the literature.
+        Mean number of edges, instead of the probability; ``2 * n_nodes`` gives "ER2" graphs.
 
     Returns
     -------
@@ -124,9 +120,7 @@ def erdos_renyi_dag(
     check_integer("n_nodes", n_nodes)
     most = n_nodes * (n_nodes - 1) // 2
     if (probability is None) == (expected_edges is None):
-        raise ValueError(
-            f"probability={probability} and expected_edges={expected_edges}: give one of them, and only one"
-        )
+        raise ValueError(f"probability={probability} and expected_edges={expected_edges}: pass exactly one of them")
     if expected_edges is not None:
         check_number("expected_edges", expected_edges, least=0)
         if expected_edges > most:
@@ -136,11 +130,7 @@ def erdos_renyi_dag(
         check_fraction("probability", probability)
     rng = np.random.default_rng(random_state)
     order = rng.permutation(n_nodes)
-    earlier, later = np.triu_indices(n_nodes, k=1)
-    present = rng.random(most) < float(probability)  # type: ignore[arg-type]
-    values = np.zeros((n_nodes, n_nodes), np.int64)
-    values[order[earlier[present]], order[later[present]]] = 1
-    return _named(values)
+    return _along(order, rng.random(most) < float(probability))  # type: ignore[arg-type]
 
 
 def scale_free_dag(n_nodes: int, edges_per_node: int = 2, random_state: int | np.random.Generator = 0) -> pd.DataFrame:
@@ -151,14 +141,13 @@ def scale_free_dag(n_nodes: int, edges_per_node: int = 2, random_state: int | np
     n_nodes : int
         More than ``edges_per_node``.
     edges_per_node : int
-        Causes of each node that joins, drawn in proportion to the edges which they already have.
+        Causes of each node that joins, drawn in proportion to the edges they already have.
     random_state : int or Generator
 
     Returns
     -------
     DataFrame
-        0/1, with nodes named ``X0``, ``X1``, ... Edges lead from nodes that were there to nodes that joined; names are
-        shuffled afterwards.
+        0/1, with nodes named ``X0``, ``X1``, ... in random order. Edges lead from earlier nodes to those that join.
 
     Examples
     --------
@@ -174,16 +163,16 @@ def scale_free_dag(n_nodes: int, edges_per_node: int = 2, random_state: int | np
         raise ValueError(f"edges_per_node={edges_per_node} must be less than n_nodes={n_nodes}")
     rng = np.random.default_rng(random_state)
     edges = np.array(nx.barabasi_albert_graph(n_nodes, edges_per_node, seed=rng).edges)
-    place = rng.permutation(n_nodes)
+    new_number = rng.permutation(n_nodes)
     values = np.zeros((n_nodes, n_nodes), np.int64)
-    values[place[edges.min(axis=1)], place[edges.max(axis=1)]] = 1  # nodes are numbered as they join
+    values[new_number[edges.min(axis=1)], new_number[edges.max(axis=1)]] = 1  # nodes are numbered as they join
     return _named(values)
 
 
 def weighted_dag(
     dag: pd.DataFrame, low: float = 0.5, high: float = 2.0, random_state: int | np.random.Generator = 0
 ) -> pd.DataFrame:
-    """Give every edge a weight: its size uniform between two bounds, its sign plus or minus with equal chance.
+    """Draw a weight for every edge: its size uniform between two bounds, its sign plus or minus with equal chance.
 
     Parameters
     ----------
@@ -213,64 +202,29 @@ def weighted_dag(
 
 
 def edge_weights(dag: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the weights of a graph as an array, refusing a frame that is no directed acyclic graph.
-
-    Parameters
-    ----------
-    dag : DataFrame
-
-    Returns
-    -------
-    array of shape (nodes, nodes)
-
-    Examples
-    --------
-    >>> int(edge_weights(example_dag()).sum())
-    11
-    """
+    """Return the weights as an array, after checking that the DataFrame is a directed acyclic graph."""
     if not isinstance(dag, pd.DataFrame):
         raise TypeError(f"the graph must be a DataFrame with dag.loc[cause, effect], got {type(dag).__name__}")
     if list(dag.index) != list(dag.columns) or not dag.columns.is_unique:
         raise ValueError(
-            "the graph needs the same different names as index and as columns, in the same order; "
+            "the index and the columns of the graph must have the same unique names in the same order; "
             f"the index is {list(dag.index)}, the columns are {list(dag.columns)}"
         )
     weights = dag.to_numpy(np.float64)
     if not np.isfinite(weights).all():
-        raise ValueError("the graph has weights that are not finite; 0 stands for no edge")
-    if len(topological_order(weights != 0)) < len(weights):
-        cycle = find_cycle(weights != 0) or []
+        raise ValueError("the graph has weights that are not finite; use 0 for no edge")
+    cycle = find_cycle(weights != 0)
+    if cycle is not None:
         raise ValueError(f"the edges form a cycle: {' -> '.join(str(dag.columns[k]) for k in cycle)}")
     return weights
 
 
-def topological_order(edges: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Return the nodes by the length of the longest path that leads to them, so that neighbours rarely are joined.
-
-    Parameters
-    ----------
-    edges : array of bool, shape (nodes, nodes)
-        ``edges[j, k]`` is the edge j -> k.
-
-    Returns
-    -------
-    array of int, shape (nodes,)
-        Shorter if there are cycles: nodes in cycles and those after them are missing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> topological_order(np.array([[0, 0, 0], [1, 0, 1], [1, 0, 0]], bool))
-    array([1, 2, 0])
-    """
-    causes_left = edges.sum(axis=0)
-    ready, generations = np.flatnonzero(causes_left == 0), [np.zeros(0, np.intp)]
-    while len(ready):
-        generations.append(ready)
-        causes_left[ready] = -1  # done
-        causes_left -= edges[ready].sum(axis=0)
-        ready = np.flatnonzero(causes_left == 0)
-    return np.concatenate(generations)
+def _along(order: NDArray[np.intp], chosen: NDArray[Any]) -> pd.DataFrame:
+    """Return the graph of chosen edges, out of all that lead from earlier to later nodes of an order."""
+    earlier, later = np.triu_indices(len(order), k=1)
+    values = np.zeros((len(order), len(order)), np.int64)
+    values[order[earlier[chosen]], order[later[chosen]]] = 1
+    return _named(values)
 
 
 def _named(values: NDArray[np.int64]) -> pd.DataFrame:

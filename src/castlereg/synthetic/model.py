@@ -1,4 +1,4 @@
-"""A structural model: a graph, what parents give to their children, and the noise of every node."""
+"""Structural models: a graph, the effects of parents on their children, and the noise of every node."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StructuralModel:
-    """A graph with structural equations, to draw rows from: every node a sum over its parents plus noise (Algorithm 1).
+    """A graph with structural equations to draw rows from: every node is a sum over its parents plus noise.
 
     A numeric node is ``sum over parents of weight * function(parent) + noise``. A categorical node has such a sum for
     each level and takes the level with the highest after adding Gumbel noise: its level is drawn from their softmax.
+    This is the paper's Algorithm 1, with more functions and kinds of noise.
 
     Parameters
     ----------
@@ -36,16 +37,16 @@ class StructuralModel:
         ``dag.loc[cause, effect]`` is the weight of the edge, 0 for none.
     function : {"sigmoid", "linear", "released_sigmoid", "sine", "smooth"}
         Applied to each parent before the sum. ``released_sigmoid`` is the released code's ``1 + exp(-x)``. ``smooth``
-        gives every edge a function of its own, drawn from a Gaussian process with unit variance and length scale 1.
+        gives every edge its own function, drawn from a Gaussian process with unit variance and length scale 1.
     noise : {"gaussian", "uniform", "laplace", "gumbel"} or mapping of node to these
-        Mean zero always. Nodes that a mapping leaves out have Gaussian noise.
+        Its distribution, always of mean zero. Nodes that a mapping leaves out have Gaussian noise.
     noise_std : float, or mapping or Series of node to float
         Standard deviation of the noise. Nodes that a mapping leaves out have 1. Not used for categorical nodes.
     categorical : mapping of node to int
-        Number of levels of categorical nodes; they are called ``L0``, ``L1``, ... A categorical parent gives its
-        children a random effect for each level in place of the function.
+        Number of levels of categorical nodes, named ``L0``, ``L1``, ... A categorical parent has a random effect on
+        its children for each level in place of the function.
     random_state : int or Generator
-        Draws smooth functions and effects of levels, once: all rows of a model share them.
+        Draws smooth functions and effects of levels once; all rows of a model share them.
     fixed : mapping of node to value
         Nodes that are held at a value whatever their parents; see :meth:`do`.
 
@@ -123,15 +124,7 @@ class StructuralModel:
         return list(self.dag.columns)
 
     def graph(self, target: str) -> CausalGraph:
-        """Return the true graph; the weight of an edge is the size of its weight here.
-
-        Parameters
-        ----------
-        target : str
-
-        Returns
-        -------
-        CausalGraph
+        """Return the true graph for a target, with the absolute values of the weights.
 
         Examples
         --------
@@ -156,8 +149,8 @@ class StructuralModel:
         ----------
         n_rows : int
         random_state : int or Generator
-            The same number gives the same bits. Models that differ in ``do`` or in further noise columns alone draw the
-            same noise for the nodes that they share.
+            The same number gives the same bits. Models that differ only in ``do`` or in noise columns draw the same
+            noise for the nodes they share.
 
         Returns
         -------
@@ -167,7 +160,7 @@ class StructuralModel:
         Raises
         ------
         OverflowError
-            If sums grow beyond floating-point numbers.
+            If sums exceed the range of floating-point numbers.
 
         Examples
         --------
@@ -189,19 +182,14 @@ class StructuralModel:
         return pd.concat(columns, axis=1, keys=self.names)
 
     def do(self, values: Mapping[str, float | str] | None = None, /, **named: float | str) -> StructuralModel:
-        """Return the model under an intervention: nodes held at values, whatever their parents.
+        """Return the model under an intervention: nodes held at values, without the edges into them.
 
         Parameters
         ----------
         values : mapping of node to value, optional
             Levels of categorical nodes are given by name.
         **named
-            The same by name.
-
-        Returns
-        -------
-        StructuralModel
-            Without the edges into these nodes.
+            The same as keywords.
 
         Examples
         --------
@@ -214,16 +202,9 @@ class StructuralModel:
         return replace(self, fixed={**self.fixed, **(values or {}), **named})
 
     def with_noise_columns(self, n_columns: int) -> StructuralModel:
-        """Return the model with further columns of standard normal noise, joined to nothing.
+        """Return the model with further columns of standard normal noise, without edges.
 
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        StructuralModel
-            The new nodes stand last and are called ``noise1``, ``noise2``, ..., leaving out names that are taken.
+        The new nodes come last and are named ``noise1``, ``noise2``, ..., leaving out names that are taken.
 
         Examples
         --------
@@ -335,46 +316,38 @@ class StructuralModel:
         return equations(self.edge_weights, n_levels, tuple(features), given)
 
     def signals(self, n_rows: int, random_state: int | np.random.Generator) -> Array:
-        """Draw the signals of all nodes: values of numeric ones, noisy scores of the levels of categorical ones.
+        """Draw the signals of all nodes, shape (signals, rows); ``equations.signal_slices`` has those of each.
 
-        Parameters
-        ----------
-        n_rows : int
-        random_state : int or Generator
-
-        Returns
-        -------
-        array of shape (signals, rows)
-            ``equations.signal_slices`` tells whose they are.
+        They are the values of numeric nodes, and noisy scores of the levels of categorical ones.
         """
         check_integer("n_rows", n_rows)
         rng = np.random.default_rng(random_state)
         slices = self.equations.signal_slices
         signals = np.empty((slices[-1].stop, n_rows))
         for node, name in enumerate(self.names):
-            own = signals[slices[node]]
+            of_node = signals[slices[node]]
             if name in self.categorical:
-                own[:] = rng.gumbel(size=own.shape)
+                of_node[:] = rng.gumbel(size=of_node.shape)
             else:
-                self.noise_kinds[node].draw(rng, own[0])
+                self.noise_kinds[node].draw(rng, of_node[0])
                 if self.noise_stds[node] != 1:
-                    own *= self.noise_stds[node]
-            if name in self.fixed:  # after drawing, so that the others' noise is what it would be
+                    of_node *= self.noise_stds[node]
+            if name in self.fixed:  # after drawing, so that the noise of the other nodes stays the same
                 value = self.fixed[name]
-                own[:] = [[level == value] for level in self._levels(name)] if name in self.categorical else value
+                of_node[:] = [[level == value] for level in self._levels(name)] if name in self.categorical else value
         with np.errstate(over="ignore", invalid="ignore"):
             propagate(self.equations, signals)
         finite = np.atleast_1d(np.isfinite(signals).all(axis=1))
         if not finite.all():
-            beyond = [name for name, own in zip(self.names, slices, strict=True) if not finite[own].all()]
+            beyond = [name for name, rows in zip(self.names, slices, strict=True) if not finite[rows].all()]
             raise OverflowError(
-                f"{len(beyond)} nodes, {beyond[0]!r} among them, grow beyond floating-point numbers: take smaller "
-                f"weights, fewer edges, or a function that is bounded, such as 'sigmoid' (now {self.function!r})"
+                f"{len(beyond)} nodes, {beyond[0]!r} among them, grow beyond floating-point numbers; use smaller "
+                f"weights, fewer edges, or a bounded function such as 'sigmoid' (now {self.function!r})"
             )
         return signals
 
     def place(self, name: str) -> int:
-        """Return the position of a node, refusing a name that is none."""
+        """Return the position of a node; unknown names raise a ValueError."""
         if name not in self.names:
             raise ValueError(f"{name!r} is not a node; the nodes are {', '.join(map(str, self.names))}")
         return self.names.index(name)
@@ -391,3 +364,48 @@ def _by_node(option: str, given: Any, default: Any, names: list[str], check: Cal
     for name, value in given.items():
         check(f"{option}[{name!r}]", value)
     return [given.get(name, default) for name in names]
+
+
+def sample(
+    dag: pd.DataFrame,
+    n_rows: int,
+    *,
+    function: str = "sigmoid",
+    noise: str | Mapping[str, str] = "gaussian",
+    noise_std: float | Mapping[str, float] | pd.Series = 1.0,
+    categorical: Mapping[str, int] | None = None,
+    random_state: int | np.random.Generator,
+) -> pd.DataFrame:
+    """Draw rows from a graph in one call: the paper's Algorithm 1.
+
+    Parameters
+    ----------
+    dag, function, noise, noise_std, categorical
+        As for :class:`StructuralModel`.
+    n_rows : int
+    random_state : int or Generator
+        Draws the noise, and the smooth functions and effects of levels too: calls with different numbers have
+        different ones. Use a :class:`StructuralModel` to keep them for training and test rows.
+
+    Returns
+    -------
+    DataFrame
+        One column per node, in the order of ``dag``.
+
+    Examples
+    --------
+    >>> from castlereg.synthetic import example_dag
+    >>> sample(example_dag(), 3, random_state=0).shape
+    (3, 10)
+    """
+    rng = np.random.default_rng(random_state)
+    effects_from = rng if function == SMOOTH or categorical else 0  # otherwise only the noise is drawn
+    model = StructuralModel(
+        dag,
+        function=function,
+        noise=noise,
+        noise_std=noise_std,
+        categorical=categorical or {},
+        random_state=effects_from,
+    )
+    return model.sample(n_rows, rng)

@@ -16,20 +16,10 @@ _GUMBEL_STD = math.pi / math.sqrt(6)  # of the usual Gumbel distribution, whose 
 
 
 class Noise(NamedTuple):
-    """One kind of noise, standardized.
+    """One kind of noise, standardized; less than 1e-10 of the draws lie outside ``low`` and ``high``."""
 
-    Attributes
-    ----------
-    draw : callable
-        ``draw(rng, out)`` fills an array with independent draws.
-    log_density : callable
-        Elementwise, ``-inf`` outside the support.
-    low, high : float
-        Outside these bounds lies less than 1e-10 of the draws.
-    """
-
-    draw: Callable[[np.random.Generator, Array], None]
-    log_density: Callable[[Array], Array]
+    draw: Callable[[np.random.Generator, Array], None]  # fills an array with independent draws
+    log_density: Callable[[Array], Array]  # -inf outside the support
     low: float
     high: float
 

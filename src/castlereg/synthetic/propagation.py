@@ -1,7 +1,7 @@
-"""Values of all nodes from their noise: every node adds up what its parents give, in topological order.
+"""Values of all nodes from their noise: every node adds up the effects of its parents, in topological order.
 
-Nodes are handled in blocks of a few. One matrix product gives a block what comes from all earlier blocks; what nodes of
-one block give to each other is added node by node. Rows are handled in pieces that stay in the cache.
+Nodes are handled in small blocks. One matrix product gives a block the effects of all earlier blocks; effects within
+a block are added node by node. Rows are handled in pieces that stay in the cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.synthetic.equations import Features
-from castlereg.synthetic.graphs import topological_order
 
 Array = NDArray[np.float64]
 
@@ -25,7 +24,7 @@ CELLS: Final = 2_000_000  # of one piece at most: 16 MB
 
 
 class Step(NamedTuple):
-    """One node of a block: its signals, where they stand in the block's sums, and edges from within the block."""
+    """One node of a block: its signals, their rows in the block's sums, and edges from within the block."""
 
     node: int
     signals: slice
@@ -44,39 +43,27 @@ class Block(NamedTuple):
 
 
 class Equations(NamedTuple):
-    """All structural equations of a model: ``signals = noise + weights @ features``.
+    """All structural equations of a model: ``signals = noise + weights @ features``."""
 
-    Attributes
-    ----------
-    n_levels : tuple of int
-        Of each node, 0 if numeric.
-    features : tuple of Features
-        Of each node.
-    signal_slices, feature_slices : tuple of slice
-        Places of each node; signals stand in the order of the nodes, features in topological order.
-    weights : array of shape (signals, features)
-    blocks : tuple of Block
-    """
-
-    n_levels: tuple[int, ...]
-    features: tuple[Features, ...]
-    signal_slices: tuple[slice, ...]
-    feature_slices: tuple[slice, ...]
-    weights: Array
+    n_levels: tuple[int, ...]  # of each node, 0 if numeric
+    features: tuple[Features, ...]  # of each node
+    signal_slices: tuple[slice, ...]  # of each node; signals are in the order of the nodes
+    feature_slices: tuple[slice, ...]  # of each node; features are in topological order
+    weights: Array  # (signals, features)
     blocks: tuple[Block, ...]
 
     def values(self, node: int, signals: Array) -> Array:
         """Return a node's values from all signals: the signal itself, or the position of the level with the highest."""
-        own = signals[self.signal_slices[node]]
-        return own.argmax(axis=0).astype(np.float64) if self.n_levels[node] else own[0]
+        of_node = signals[self.signal_slices[node]]
+        return of_node.argmax(axis=0).astype(np.float64) if self.n_levels[node] else of_node[0]
 
     def given(self, node: int, signals: Array) -> Array:
-        """Return what the parents of a node give to its signals, shape (signals of the node, rows)."""
-        own = self.weights[self.signal_slices[node]]
-        total = np.zeros((len(own), signals.shape[1]))
-        for parent, place in enumerate(self.feature_slices):
-            if own[:, place].any():
-                total += np.asarray(own[:, place] @ self.features[parent].apply(self.values(parent, signals)))
+        """Return the sum of the parents' effects on a node's signals, shape (signals of the node, rows)."""
+        weights = self.weights[self.signal_slices[node]]
+        total = np.zeros((len(weights), signals.shape[1]))
+        for parent, columns in enumerate(self.feature_slices):
+            if weights[:, columns].any():
+                total += np.asarray(weights[:, columns] @ self.features[parent].apply(self.values(parent, signals)))
         return total
 
 
@@ -86,43 +73,37 @@ def equations(
     features: tuple[Features, ...],
     effects: list[list[Array]] | None = None,
 ) -> Equations:
-    """Lay the equations of a graph out in blocks.
+    """Lay out the equations of a graph in blocks.
 
-    Parameters
-    ----------
-    edge_weights : array of shape (nodes, nodes)
-    n_levels : tuple of int
-        Of each node, 0 if numeric.
-    features : tuple of Features
-        Of each node.
-    effects : list of lists of arrays of shape (signals of child, features of parent), optional
-        ``effects[parent][child]``; by default 1, if every node has one feature and one signal.
-
-    Returns
-    -------
-    Equations
+    ``effects[parent][child]`` has shape (signals of child, features of parent); by default all are 1, which needs one
+    feature and one signal per node.
     """
-    order = topological_order(edge_weights != 0)
+    import networkx as nx
+
+    graph = nx.empty_graph(len(n_levels), create_using=nx.DiGraph)
+    graph.add_edges_from(np.argwhere(edge_weights).tolist())
+    # By generation, so that nodes of a block are rarely joined.
+    order = [node for generation in nx.topological_generations(graph) for node in sorted(generation)]
     signals = _slices([max(levels, 1) for levels in n_levels])
     in_order = _slices([features[node].size for node in order])
-    places = tuple(in_order[k] for k in np.argsort(order))
+    columns = tuple(in_order[k] for k in np.argsort(order))
     if effects is None:
         weights = np.ascontiguousarray(edge_weights[order].T)
     else:
         weights = np.zeros((signals[-1].stop, in_order[-1].stop))
         for parent, child in np.argwhere(edge_weights):
-            weights[signals[child], places[parent]] = edge_weights[parent, child] * effects[parent][child]
+            weights[signals[child], columns[parent]] = edge_weights[parent, child] * effects[parent][child]
 
     blocks: list[Block] = []
     nodes: list[int] = []
     size = 0
     for k, node in enumerate(order):
-        nodes.append(int(node))
+        nodes.append(node)
         size += max(n_levels[node], 1)
         if size >= BLOCK or k == len(order) - 1:
-            blocks.append(_block(nodes, signals, places, weights))
+            blocks.append(_block(nodes, signals, columns, weights))
             nodes, size = [], 0
-    return Equations(n_levels, features, signals, places, weights, tuple(blocks))
+    return Equations(n_levels, features, signals, columns, weights, tuple(blocks))
 
 
 def _slices(sizes: list[int]) -> tuple[slice, ...]:
@@ -130,15 +111,15 @@ def _slices(sizes: list[int]) -> tuple[slice, ...]:
     return tuple(slice(end - size, end) for end, size in zip(ends, sizes, strict=True))
 
 
-def _block(nodes: list[int], signals: tuple[slice, ...], places: tuple[slice, ...], weights: Array) -> Block:
-    start = places[nodes[0]].start
+def _block(nodes: list[int], signals: tuple[slice, ...], columns: tuple[slice, ...], weights: Array) -> Block:
+    start = columns[nodes[0]].start
     sums = _slices([signals[node].stop - signals[node].start for node in nodes])
     steps = []
-    for node, own in zip(nodes, sums, strict=True):
-        inner = slice(start, places[node].start)
+    for node, rows in zip(nodes, sums, strict=True):
+        inner = slice(start, columns[node].start)
         inside = weights[signals[node], inner]
-        given = places[node] if weights[:, places[node]].any() else None
-        steps.append(Step(node, signals[node], own, given, inner, inside.copy() if inside.any() else None))
+        features = columns[node] if weights[:, columns[node]].any() else None
+        steps.append(Step(node, signals[node], rows, features, inner, inside.copy() if inside.any() else None))
     outer = np.concatenate([weights[signals[node], :start] for node in nodes])
     used = np.flatnonzero(outer.any(axis=0))
     if not len(used):
@@ -149,14 +130,7 @@ def _block(nodes: list[int], signals: tuple[slice, ...], places: tuple[slice, ..
 
 
 def propagate(system: Equations, signals: Array) -> None:
-    """Turn noise into signals, in place.
-
-    Parameters
-    ----------
-    system : Equations
-    signals : array of shape (signals, rows)
-        The noise of every signal; then its value.
-    """
+    """Turn the noise of every signal, shape (signals, rows), into its value, in place."""
     n_features, n_rows = system.weights.shape[1], signals.shape[1]
     tiles = max(1, min(TILES, CELLS // (n_features * TILE)))
     start = 0
@@ -174,11 +148,11 @@ def _propagate_piece(system: Equations, signals: Array, width: int) -> None:
     for block in system.blocks:
         sums = None if block.weights is None else _product(block.weights, features[block.columns], width)
         for step in block.steps:
-            own = signals[step.signals]
+            of_node = signals[step.signals]
             if sums is not None:
-                own += sums[step.sums]
+                of_node += sums[step.sums]
             if step.inner_weights is not None:
-                own += _product(step.inner_weights, features[step.inner], width)
+                of_node += _product(step.inner_weights, features[step.inner], width)
             if step.features is not None:
                 features[step.features] = system.features[step.node].apply(system.values(step.node, signals))
 

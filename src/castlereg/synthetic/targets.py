@@ -1,4 +1,4 @@
-"""A node's place in a graph: targets with or without parents, and what the other nodes are to a target."""
+"""Choosing a target in a graph, and the roles of the other nodes towards it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.sparse.csgraph import connected_components
 
-from castlereg.graph.cycles import reachability
 from castlereg.options import check_choice
 from castlereg.synthetic.graphs import edge_weights
 
@@ -15,34 +15,18 @@ ROLES: Final = ("any", "with_parents", "without_parents")
 
 
 class Roles(NamedTuple):
-    """What each node is to a target; every other node is in exactly one list, the first that fits.
+    """The nodes of a graph by their role towards a target; each is in one list only, the first that fits."""
 
-    Attributes
-    ----------
-    parents : list of str
-        Causes of the target.
-    children : list of str
-        Effects of the target.
-    spouses : list of str
-        Other causes of the target's effects.
-    siblings : list of str
-        Other effects of the target's causes.
-    distant : list of str
-        The rest of those that a path joins to the target, whatever the arrows on it.
-    unrelated : list of str
-        Joined to the target by no path: the paper's noise variables.
-    """
-
-    parents: list[str]
-    children: list[str]
-    spouses: list[str]
-    siblings: list[str]
-    distant: list[str]
-    unrelated: list[str]
+    parents: list[str]  # causes of the target
+    children: list[str]  # effects of the target
+    spouses: list[str]  # other causes of the target's effects
+    siblings: list[str]  # other effects of the target's causes
+    distant: list[str]  # joined to the target by some other path, whatever the direction of its edges
+    unrelated: list[str]  # joined to the target by no path: the paper's noise variables
 
 
 def roles(dag: pd.DataFrame, target: str) -> Roles:
-    """Sort the nodes of a graph by what they are to a target.
+    """Sort the nodes of a graph by their role towards a target.
 
     Parameters
     ----------
@@ -58,29 +42,30 @@ def roles(dag: pd.DataFrame, target: str) -> Roles:
     Examples
     --------
     >>> from castlereg.synthetic import example_dag
-    >>> found = roles(example_dag(), "Y")
-    >>> found.parents, found.children, found.spouses, found.siblings, found.distant
+    >>> around = roles(example_dag(), "Y")
+    >>> around.parents, around.children, around.spouses, around.siblings, around.distant
     (['X2', 'X3'], ['X8', 'X9'], ['X6'], ['X5', 'X7'], ['X1', 'X4'])
     """
     edges, names = edge_weights(dag) != 0, list(dag.columns)
     if target not in names:
         raise ValueError(f"target={target!r} is not a node; the nodes are {', '.join(map(str, names))}")
-    place = names.index(target)
-    parents, children = edges[:, place], edges[place]
+    node = names.index(target)
+    parents, children = edges[:, node], edges[node]
+    _, part = connected_components(edges, connection="weak")
     groups = (
         parents,
         children,
         edges[:, children].any(axis=1),
         edges[parents].any(axis=0),
-        reachability(edges | edges.T)[place],
+        part == part[node],
         np.ones(len(names), dtype=bool),
     )
-    left = np.arange(len(names)) != place
-    found = []
+    left = np.arange(len(names)) != node
+    by_role = []
     for group in groups:
-        found.append([names[k] for k in np.flatnonzero(group & left)])
+        by_role.append([names[k] for k in np.flatnonzero(group & left)])
         left = left & ~group
-    return Roles(*found)
+    return Roles(*by_role)
 
 
 def choose_target(dag: pd.DataFrame, role: str = "any", random_state: int | np.random.Generator = 0) -> str:
@@ -90,7 +75,7 @@ def choose_target(dag: pd.DataFrame, role: str = "any", random_state: int | np.r
     ----------
     dag : DataFrame
     role : {"any", "with_parents", "without_parents"}
-        ``without_parents`` means causes that have none themselves: no parents, but children.
+        ``without_parents`` are nodes with children but no parents.
     random_state : int or Generator
 
     Returns

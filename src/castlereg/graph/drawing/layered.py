@@ -1,7 +1,7 @@
-"""Places for a layered picture: causes left of their effects, and edges that run around the nodes between.
+"""Layout of a layered picture: causes left of their effects, and edges that run around the nodes between.
 
-The four steps of Sugiyama, Tagawa and Toda (1981): nodes to layers, an order in each layer that crosses few edges,
-heights that keep edges straight, and routes. Nothing here knows matplotlib or SVG.
+The four steps of Sugiyama, Tagawa and Toda (1981): nodes to layers, an order in each layer with few crossings, heights
+that keep edges straight, and routes. It is the same for matplotlib and SVG.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ Layers = list[list[int]]
 Segments = list[tuple[int, int]]
 
 NODE_HEIGHT = 24.0
-# Ends of edges on one side of a node are so far apart that their arrow heads can be told from one another.
-_PORT = 7.0
+_PORT = 7.0  # distance of the ends of edges on one side of a node, so that arrow heads do not overlap
 _NODE_GAP, _LINE_GAP = 12.0, 9.0
 _STUB = 9.0  # a straight last piece, the length of an arrow head
 _PART_GAP = 22.0
@@ -38,41 +37,19 @@ class Box(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where everything is, in points from the top left corner, y downwards.
-
-    Attributes
-    ----------
-    boxes : dict of str to Box
-    routes : dict of (cause, effect) to list of (x, y)
-        Points of each edge from left to right; :func:`curves` joins them.
-    width, height : float
-        Size of the whole.
-    """
+    """Where everything is, in points from the top left corner, y downwards."""
 
     boxes: dict[str, Box]
-    routes: dict[Edge, list[Point]]
+    routes: dict[Edge, list[Point]]  # points of each edge from left to right; :func:`curves` joins them
     width: float
     height: float
 
 
 def layered(widths: Mapping[str, float], edges: Sequence[Edge], *, min_width: float = 0.0) -> Places:
-    """Place nodes and edges of a graph without cycles.
+    """Place the nodes and edges of a graph without cycles, given the width of each node's box.
 
-    Parts of the graph that no edge joins are placed one by one, the largest first, in rows; nodes without any edge
-    come last.
-
-    Parameters
-    ----------
-    widths : mapping of str to float
-        The nodes, each with the width of its box.
-    edges : sequence of (cause, effect)
-        Without a cycle.
-    min_width : float
-        Rows of parts are filled up to this width, or that of the widest part if that is more.
-
-    Returns
-    -------
-    Places
+    Connected parts of the graph are placed one by one, the largest first, in rows as wide as ``min_width`` or the
+    widest part; nodes without any edge come last.
 
     Examples
     --------
@@ -94,21 +71,7 @@ def layered(widths: Mapping[str, float], edges: Sequence[Edge], *, min_width: fl
 
 
 def curves(route: Sequence[Point]) -> list[tuple[Point, Point, Point, Point]]:
-    """Join the points of a route by Bezier curves that are level at each point.
-
-    Parameters
-    ----------
-    route : sequence of (x, y)
-
-    Returns
-    -------
-    list of (start, first control point, second control point, end)
-
-    Examples
-    --------
-    >>> curves([(0, 0), (10, 6)])
-    [((0, 0), (5.0, 0), (5.0, 6), (10, 6))]
-    """
+    """Join the points of a route by Bezier curves that are level at each point: start, two control points, end."""
     joined = []
     for (x0, y0), (x1, y1) in pairwise(route):
         middle = (x0 + x1) / 2
@@ -117,26 +80,7 @@ def curves(route: Sequence[Point]) -> list[tuple[Point, Point, Point, Point]]:
 
 
 def layer_numbers(count: int, edges: Segments) -> NDArray[np.int64]:
-    """Number the layers so that each cause is left of its effect and edges pass over as few layers as can be.
-
-    Parameters
-    ----------
-    count : int
-        Number of nodes, all joined by edges.
-    edges : list of (cause, effect)
-        By number, without a cycle.
-
-    Returns
-    -------
-    array of int, shape (count,)
-
-    Examples
-    --------
-    The second cause of node 2 stands next to it, not at the far left.
-
-    >>> layer_numbers(4, [(0, 1), (1, 2), (3, 2)])
-    array([0, 1, 2, 1])
-    """
+    """Number the layers of joined nodes so that causes are left of their effects and edges pass over few layers."""
     cost = np.zeros(count)
     for cause, effect in edges:
         cost[cause] -= 1
@@ -145,24 +89,7 @@ def layer_numbers(count: int, edges: Segments) -> NDArray[np.int64]:
 
 
 def crossings(layers: Layers, segments: Segments) -> int:
-    """Count the pairs of edges that cross between neighbouring layers.
-
-    Parameters
-    ----------
-    layers : list of lists of int
-        The nodes of each layer, in order.
-    segments : list of (int, int)
-        Edges, each from one layer to the next.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> crossings([[0, 1], [2, 3]], [(0, 3), (1, 2)])
-    1
-    """
+    """Count the pairs of edges that cross between neighbouring layers."""
     layer = {node: number for number, nodes in enumerate(layers) for node in nodes}
     position = {node: i for nodes in layers for i, node in enumerate(nodes)}
     between: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -178,24 +105,8 @@ def crossings(layers: Layers, segments: Segments) -> int:
 def order_layers(layers: Layers, segments: Segments, sweeps: int = 12) -> Layers:
     """Order the nodes of each layer so that few edges cross.
 
-    Each sweep goes through the layers forward or backward, sorts each by the mean place of its neighbours in the layer
-    before, and swaps neighbours in a layer while that helps. The best order seen is returned.
-
-    Parameters
-    ----------
-    layers : list of lists of int
-    segments : list of (int, int)
-        Edges, each from one layer to the next.
-    sweeps : int
-
-    Returns
-    -------
-    list of lists of int
-
-    Examples
-    --------
-    >>> order_layers([[0, 1], [2, 3]], [(0, 3), (1, 2)])
-    [[0, 1], [3, 2]]
+    Each sweep goes through the layers forward or backward, sorts each by the mean position of its neighbours in the
+    previous layer, and swaps neighbours in a layer while that helps. The best order seen is returned.
     """
     left, right = _neighbours(segments)
     best = [list(layer) for layer in layers]
@@ -230,7 +141,7 @@ def _neighbours(segments: Segments) -> tuple[dict[int, list[int]], dict[int, lis
 def _swap_while_it_helps(
     order: Layers, position: dict[int, float], left: dict[int, list[int]], right: dict[int, list[int]]
 ) -> None:
-    """Swap nodes that stand side by side, in place, until no swap takes a crossing away."""
+    """Swap neighbouring nodes, in place, until no swap removes a crossing."""
     swapped = True
     while swapped:
         swapped = False
@@ -254,7 +165,7 @@ def _place_part(part: nx.DiGraph, widths: Mapping[str, float]) -> Places:
     number = {name: i for i, name in enumerate(names)}
     edges = [(cause, effect) for cause in names for effect in sorted(part.successors(cause), key=number.__getitem__)]
     layer = list(layer_numbers(len(names), [(number[a], number[b]) for a, b in edges]))
-    # An edge that passes over layers gets a point in each of them, and that point a place of its own.
+    # An edge that passes over layers gets a point in each of them, which is placed like a node.
     chains: dict[Edge, list[int]] = {}
     for cause, effect in edges:
         points = range(len(layer), len(layer) + layer[number[effect]] - layer[number[cause]] - 1)
@@ -262,8 +173,8 @@ def _place_part(part: nx.DiGraph, widths: Mapping[str, float]) -> Places:
         chains[cause, effect] = [number[cause], *points, number[effect]]
     segments = [segment for chain in chains.values() for segment in pairwise(chain)]
     layers: Layers = [[] for _ in range(max(layer) + 1)]
-    for node, its in enumerate(layer):
-        layers[its].append(node)
+    for node, number_of_layer in enumerate(layer):
+        layers[number_of_layer].append(node)
     layers = order_layers(layers, segments)
 
     left, right = _neighbours(segments)
@@ -366,7 +277,7 @@ def _least_total(cost: NDArray[np.float64], apart: Sequence[tuple[int, int, floa
 
 
 def _in_rows(parts: Sequence[Places], width: float) -> Places:
-    """Put parts side by side while they fit into the width, then below; nodes without edges in rows of their own."""
+    """Put parts side by side while they fit into the width, then below; nodes without edges in separate rows."""
     rows: list[list[Places]] = []
     room = 0.0
     for part in parts:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from castlereg import CausalGraph
-from castlereg.graph.svg import notebook_html, to_svg
+from castlereg.graph.drawing.svg import notebook_html, to_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -96,7 +96,7 @@ def test_svg_needs_no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_notebook_shows_small_graphs_whole() -> None:
     shown = notebook_html(chain(list("abcdef"), target="f"))
-    assert "6 of 6 nodes and 5 of 5 edges shown; 0% of the learned weight was cut to leave no cycle." in shown
+    assert "6 of 6 nodes and 5 of 5 edges shown; 0% of the learned weight was cut to remove cycles." in shown
     assert shown.count("A prediction aid, not proof of cause.") == 2  # for the eye, and in the description
     assert "neighbourhood" not in shown
     ET.fromstring(shown)

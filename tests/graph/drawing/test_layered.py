@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from castlereg.graph.layered import Edge, Places, crossings, curves, layer_numbers, layered, order_layers
+from castlereg.graph.drawing.layered import Edge, Places, crossings, curves, layer_numbers, layered, order_layers
 
 
 def random_edges(nodes: int, edges: int, seed: int) -> list[tuple[int, int]]:

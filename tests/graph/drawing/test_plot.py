@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from castlereg import CausalGraph
-from castlereg.graph.drawing import draw, draw_neighbourhood
-from castlereg.graph.heat_map import draw_heat_map
-from castlereg.graph.neighbourhood import edges_around, neighbourhood
-from castlereg.graph.picture import picture, shortened, text_width
+from castlereg.graph.drawing.heat_map import draw_heat_map
+from castlereg.graph.drawing.neighbourhood import edges_around, neighbourhood
+from castlereg.graph.drawing.picture import picture, shortened, text_width
+from castlereg.graph.drawing.plot import draw, draw_neighbourhood
 
 
 @pytest.fixture(autouse=True)
@@ -212,7 +212,7 @@ def test_all_of_a_neighbourhood_is_joined_even_if_every_edge_has_some_weight(cap
     graph = dense(60)
     nodes = neighbourhood(graph, "feature_7", max_nodes=cap)
     assert len(nodes) == cap
-    shown = picture(graph, edges_around(graph, "feature_7", nodes), nodes)
+    shown = picture(graph, edges_around(graph, ["feature_7"], nodes), nodes)
     assert shown.loose == frozenset()
 
 

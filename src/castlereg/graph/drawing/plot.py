@@ -1,4 +1,4 @@
-"""A layered picture of a graph with matplotlib: causes left, effects right, the target highlighted."""
+"""The layered picture with matplotlib: causes left, effects right, the target highlighted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castlereg.graph.layered import curves
-from castlereg.graph.neighbourhood import edges_around, neighbourhood
-from castlereg.graph.picture import CAPTION_SIZE, FONT_SIZE, Picture, picture
+from castlereg.graph.drawing.layered import curves
+from castlereg.graph.drawing.neighbourhood import edges_around, neighbourhood
+from castlereg.graph.drawing.picture import CAPTION_SIZE, FONT_SIZE, Picture, picture, strongest_edges
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,51 +22,21 @@ _NODE, _TARGET, _EDGE, _TEXT = "#eef2f6", "#ffd8a8", "#52616f", "#1b2733"
 _MOST_INCHES = 60.0
 
 
-def draw(graph: CausalGraph, ax: Axes | None, max_edges: int) -> Axes:
-    """Draw the strongest edges of a graph, causes left and effects right.
-
-    The width of a line is the weight of its edge, its opacity the confidence. Where networks disagree on the direction
-    the line is dashed and has no arrow head. Arrows into targets have a colour of their own.
-
-    Parameters
-    ----------
-    graph : CausalGraph
-    ax : matplotlib Axes, optional
-        Made when not given, as large as the picture needs.
-    max_edges : int
-
-    Returns
-    -------
-    matplotlib Axes
-    """
-    return _draw(graph, picture(graph, graph.edges().head(max_edges), graph.nodes), ax)
+def draw(graph: CausalGraph, ax: Axes | None = None, max_edges: int | None = None) -> Axes:
+    """Draw the strongest edges of a graph; see :meth:`CausalGraph.plot`."""
+    return _draw(graph, picture(graph, strongest_edges(graph, graph.nodes, max_edges), graph.nodes), ax)
 
 
 def draw_neighbourhood(
     graph: CausalGraph, node: str | None = None, ax: Axes | None = None, max_nodes: int = 30
 ) -> Axes:
-    """Draw what is around one node: see :func:`neighbourhood`.
-
-    Parameters
-    ----------
-    graph : CausalGraph
-    node : str, optional
-        The target by default.
-    ax : matplotlib Axes, optional
-        Made when not given.
-    max_nodes : int
-
-    Returns
-    -------
-    matplotlib Axes
-    """
+    """Draw the nodes around one, by default around the target; see :func:`neighbourhood`."""
     node = graph.target if node is None else node
     nodes = neighbourhood(graph, node, max_nodes=max_nodes)
-    return _draw(graph, picture(graph, edges_around(graph, node, nodes), nodes), ax, focus=node)
+    return _draw(graph, picture(graph, edges_around(graph, [node], nodes), nodes), ax, focus=node)
 
 
 def _draw(graph: CausalGraph, shown: Picture, ax: Axes | None, focus: str | None = None) -> Axes:
-    """Draw a picture with matplotlib."""
     import matplotlib.pyplot as plt
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
     from matplotlib.path import Path

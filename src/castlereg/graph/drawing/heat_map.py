@@ -7,30 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from castlereg.graph.drawing import FAINT, INTO_TARGET
-from castlereg.graph.picture import CAPTION_SIZE, FONT_SIZE, NOT_PROOF, shortened, text_width
+from castlereg.graph.causal_graph import NOT_PROOF, CausalGraph
+from castlereg.graph.drawing.picture import CAPTION_SIZE, FONT_SIZE, shortened, text_width
+from castlereg.graph.drawing.plot import FAINT, INTO_TARGET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from castlereg.graph.causal_graph import CausalGraph
 
 _SMALLEST_LETTERS = 6.0
 
 
 def draw_heat_map(graph: CausalGraph, ax: Axes | None = None) -> Axes:
-    """Draw all weights as a heat map: causes are rows, effects columns, and causes come before their effects.
-
-    Parameters
-    ----------
-    graph : CausalGraph
-    ax : matplotlib Axes, optional
-        Made when not given, as large as the labels need.
-
-    Returns
-    -------
-    matplotlib Axes
-    """
+    """Draw all weights as a heat map; see :meth:`CausalGraph.plot_heat_map`."""
     import matplotlib.pyplot as plt
     from matplotlib.colors import PowerNorm
 
@@ -40,7 +28,7 @@ def draw_heat_map(graph: CausalGraph, ax: Axes | None = None) -> Axes:
         names = max(text_width(shortened(node)) for node in order) * FONT_SIZE / 72
         side = float(np.clip(0.26 * len(order), 2.0, 13.0)) + names + 0.3
         _, ax = plt.subplots(figsize=(side + 0.9, side + 0.4), layout="constrained")
-    # Square roots, for a few edges are many times as heavy as the others. White is no edge.
+    # Square roots, since a few edges are many times as heavy as the others. White means no edge.
     image = ax.imshow(
         np.where(weights > 0, weights, np.nan), cmap="BuPu", norm=PowerNorm(0.5, vmin=0, vmax=weights.max() or 1.0)
     )
