@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from castlereg.atomic_write import atomic_write
 from castlereg.data.reading import ColumnType
 from castlereg.data.schema import OTHER, ColumnSchema, cells_by_schema, values_of_levels
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
@@ -24,7 +25,6 @@ from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.layout import Node
 from castlereg.network import Parameters
 from castlereg.training.standardization import CLIP
-from castlereg.whole_file import whole_file
 
 if TYPE_CHECKING:
     import onnx
@@ -113,7 +113,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         },
     )
     onnx.checker.check_model(made, full_check=True)
-    with whole_file(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         file.write(made.SerializeToString(deterministic=True))
 
 

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from castlereg.cli.console import Debug, Json, Quiet, command, out, print_facts
-from castlereg.cli.fit import check_writable
+from castlereg.cli.console import Debug, Json, Quiet, check_writable, command, out, print_facts
 
 
 @command

@@ -29,7 +29,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from castlereg.data.reading import MISSING_MARKS, Columns, ColumnType, Holds, Level, as_numbers
+from castlereg.data.missing import MISSING_MARKS
+from castlereg.data.reading import Columns, ColumnType, Holds, Level, as_numbers
 from castlereg.data.refusals import check_range, listed
 from castlereg.layout import Node
 from castlereg.notices import warn_user

@@ -16,7 +16,8 @@ from tqdm.auto import tqdm
 
 from castlereg.data.encoding import Encoder, Scaling
 from castlereg.data.files import TableFile, check_columns
-from castlereg.data.reading import MISSING_MARKS, Columns, as_numbers, read_columns
+from castlereg.data.missing import MISSING_MARKS
+from castlereg.data.reading import Columns, as_numbers, read_columns
 from castlereg.data.rows import Coding, Rows
 from castlereg.data.schema import named_columns
 from castlereg.data.survey import KindChanged, TableSurvey
@@ -102,7 +103,7 @@ class FileFit(NetworkEstimator):
         held_out_file = None if validation is None else TableFile.open(validation)
         names = _chosen(file, target, columns)
         if held_out_file is not None:
-            check_columns([*names, target], held_out_file.columns(), held_out_file.path)
+            check_columns([*names, target], held_out_file.columns(), held_out_file)
         edges = self._edge_rules([*names, target], 1, None)
         file, survey, of_target = self._surveyed(file, names, target)
         _check_rows(of_target, file)
@@ -318,14 +319,14 @@ class _Held:
 def _chosen(file: TableFile, target: str, columns: Sequence[str] | None) -> list[str]:
     """Return the names of the columns to predict from."""
     known = file.columns()
-    check_columns([target], known, file.path)
+    check_columns([target], known, file)
     if columns is None:
         names = [name for name in known if name != target]
     else:
         if isinstance(columns, str):
             raise ValueError(f"columns={columns!r} must be a sequence of names, such as [{columns!r}]")
         names = list(columns)
-        check_columns(names, known, file.path)
+        check_columns(names, known, file)
         if target in names:
             raise ValueError(f"columns has the target {target!r}: leave it out")
         twice = next((name for name in names if names.count(name) > 1), None)
