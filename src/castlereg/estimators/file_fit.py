@@ -63,7 +63,8 @@ class FileFit(NetworkEstimator):
         Parameters
         ----------
         path : str or path
-            A Parquet or CSV file, or a folder of Parquet files. Parquet needs ``castlereg[arrow]``.
+            A CSV, TSV or text file, compressed or not, a Parquet file, or a folder of them. Parquet needs
+            ``castlereg[arrow]``.
         target : str
             Column to predict.
         validation : str or path, optional
