@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from castlereg.atomic_write import atomic_write
 from castlereg.data.preprocessing import Channel, Preprocessing
 from castlereg.data.reading import ColumnType
 from castlereg.data.scaling import CLIP
@@ -25,7 +26,6 @@ from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.network import Parameters
-from castlereg.whole_file import whole_file
 
 if TYPE_CHECKING:
     import onnx
@@ -114,7 +114,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         },
     )
     onnx.checker.check_model(made, full_check=True)
-    with whole_file(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         file.write(made.SerializeToString(deterministic=True))
 
 

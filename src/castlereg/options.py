@@ -9,23 +9,33 @@ from numbers import Integral, Real
 from typing import Any
 
 
+def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return a hint at the known name nearest to a misspelt one, in any case of letters; empty if none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("PIRCE", ["price", "area"])
+    "; did you mean 'price'?"
+    >>> did_you_mean("colour", ["price", "area"])
+    ''
+    """
+    by_lower = {name.lower(): name for name in reversed(list(known))}
+    nearest = difflib.get_close_matches(name.strip().lower(), by_lower, n=1, cutoff=cutoff)
+    return f"; did you mean {by_lower[nearest[0]]!r}?" if nearest else ""
+
+
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Refuse a value that is not one of the choices; suggest the nearest."""
+    """Reject a value that is not one of the choices; suggest the nearest."""
     choices = list(choices)
     if isinstance(value, str) and value in choices:
         return
-    hint = did_you_mean(str(value), choices)
-    raise ValueError(f"{name}={value!r} is not one of {', '.join(map(repr, choices))}{hint}")
-
-
-def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return "; did you mean 'x'?" for the known name nearest to a misspelt one, or "" if none is near."""
-    nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""
+    raise ValueError(
+        f"{name}={value!r} is not one of {', '.join(map(repr, choices))}{did_you_mean(str(value), choices)}"
+    )
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> None:
-    """Refuse what is not a finite number within bounds."""
+    """Reject what is not a finite number within bounds."""
     if not _is_number(value) or not math.isfinite(value):
         raise ValueError(f"{name}={value!r} must be a finite number")
     if above is not None and not value > above:
@@ -35,31 +45,31 @@ def check_number(name: str, value: Any, *, above: float | None = None, least: fl
 
 
 def check_integer(name: str, value: Any, *, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least ``least``."""
+    """Reject what is not a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Refuse what is neither True nor False."""
+    """Reject what is neither True nor False."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise ValueError(f"{name}={value!r} must be True or False")
 
 
 def check_fraction(name: str, value: Any) -> None:
-    """Refuse what is not strictly between 0 and 1."""
+    """Reject what is not strictly between 0 and 1."""
     if not _is_number(value) or not 0 < value < 1:
         raise ValueError(f"{name}={value!r} must be a fraction between 0 and 1, such as 0.1")
 
 
 def check_share(name: str, value: Any) -> None:
-    """Refuse what is not at least 0 and below 1."""
+    """Reject what is not at least 0 and below 1."""
     if not _is_number(value) or not 0 <= value < 1:
         raise ValueError(f"{name}={value!r} must be at least 0 and below 1, such as 0.2")
 
 
 def check_sizes(name: str, value: Any) -> None:
-    """Refuse what is neither "auto" nor a sequence of layer widths."""
+    """Reject what is neither "auto" nor a sequence of layer widths."""
     if isinstance(value, str):
         check_choice(name, value, ["auto"])
         return

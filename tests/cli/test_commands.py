@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 import castlereg
 from castlereg.cli import app
 from castlereg.cli.console import one_line
-from castlereg.cli.tables import inferred_task, read_table
 
 RUN = CliRunner()
 
@@ -75,7 +74,7 @@ def run(*arguments: Any, stdin: str | None = None) -> Any:
 
 def test_fit_tells_scripts_what_it_did(folder: Path, homes: pd.DataFrame) -> None:
     facts = json.loads((folder / "price.json").read_text())
-    assert (facts["rows"], facts["rows_without_target"], facts["gaps"]) == (
+    assert (facts["rows"], facts["rows_without_target"], facts["missing_values"]) == (
         59,
         1,
         homes["city"][homes["price"].notna()].isna().sum(),
@@ -97,7 +96,7 @@ def test_fit_tells_people_what_it_did(folder: Path) -> None:
 def test_predict_writes_what_the_model_says(folder: Path, homes: pd.DataFrame) -> None:
     result = run("predict", folder / "price.castle", folder / "homes.csv", "--interval", 0.5)
     assert result.exit_code == 0, result.output
-    assert "left aside: price, sold" in result.stderr
+    assert "unknown to the model are ignored: price, sold" in result.stderr
     written = pd.read_csv(io.StringIO(result.stdout))
     model = castlereg.load(folder / "price.castle")
     X = pd.read_csv(folder / "homes.csv")[["area, m²", "city"]]
@@ -152,10 +151,10 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
     [
         (["fit", "{homes}", "-t", "pirce"], "has no column 'pirce'; did you mean 'price'?"),
         (["fit", "{homes}", "-t", "price", "--drop", "Sold"], "has no column 'Sold'; did you mean 'sold'?"),
-        (["fit", "{folder}/homs.csv", "-t", "price"], "there is no such file; did you mean 'homes.csv'?"),
-        (["fit", "{folder}/price.castle", "-t", "price"], "no table by its name; tables end in .csv"),
-        (["fit", "{homes}", "-t", "price", "-o", "{folder}/nowhere/model"], "make it first"),
-        (["fit", "{homes}", "-t", "price", "-o", "{folder}"], "is a folder: name a file in it"),
+        (["fit", "{folder}/homs.csv", "-t", "price"], "homs.csv'; did you mean 'homes.csv'?"),
+        (["fit", "{folder}/price.castle", "-t", "price"], "has suffix '.castle': tables end in .csv"),
+        (["fit", "{homes}", "-t", "price", "-o", "{folder}/nowhere/model"], "nowhere first"),
+        (["fit", "{homes}", "-t", "price", "-o", "{folder}"], "is a folder; name a file in it"),
         (["fit", "{homes}", "-t", "city", "--task", "regression"], "'city' is not a column of numbers"),
         (["fit", "{homes}", "-t", "price", "--task", "regresion"], "did you mean 'regression'?"),
         (["predict", "{homes}", "{homes}"], "homes.csv"),
@@ -212,29 +211,74 @@ def test_datasets_are_listed_and_written(tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "diabetes.csv").shape == (442, 11)
 
 
-def test_tables_of_other_separators(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"a": [1.5, 2.5], "b": ["x", "y"]})
-    for name, separator in (("a.csv", ","), ("b.csv", ";"), ("c.tsv", "\t"), ("d.txt", "|")):
-        frame.to_csv(tmp_path / name, sep=separator, index=False)
-        pd.testing.assert_frame_equal(read_table(tmp_path / name), frame)
-    frame.to_csv(tmp_path / "e.csv.gz", index=False)
-    pd.testing.assert_frame_equal(read_table(tmp_path / "e.csv.gz"), frame)
+def test_a_failure_leaves_the_older_file(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = tmp_path / "graph.csv"
+    out.write_text("older")
+    monkeypatch.setattr(castlereg.CausalGraph, "edges", _fail)
+    assert run("graph", folder / "price.castle", "-o", out).exit_code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["graph.csv"] and out.read_text() == "older"
+
+
+def _fail(*_: Any) -> None:
+    raise ValueError("no edges today")
+
+
+@pytest.fixture(scope="module")
+def streamed(folder: Path, homes: pd.DataFrame) -> Path:
+    homes.dropna(subset="price").to_csv(folder / "complete.csv", index=False)
+    return folder / "complete.csv"
+
+
+def test_a_streamed_table_gives_the_model_of_fit_file(streamed: Path, tmp_path: Path) -> None:
+    arguments = ["-t", "price", "--drop", "sold", "--stream", "--epochs", 2, "--members", 2]
+    result = run("fit", streamed, *arguments, "-o", tmp_path / "model", "--json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert (facts["task"], facts["reg_beta"], facts["chosen_by_folds"]) == ("regression", 0.01, False)
+    assert facts["missing_values"] == pd.read_csv(streamed)["city"].isna().sum()
+    columns = ["area, m²", "city"]
+    expected = castlereg.CastleRegressor(0.01, n_members=2, max_epochs=2, random_state=0)
+    expected.fit_file(streamed, "price", columns=columns)
+    X = pd.read_csv(streamed)[columns]
+    np.testing.assert_array_equal(castlereg.load(tmp_path / "model").predict(X), expected.predict(X))
+
+
+def test_a_streamed_table_of_classes(streamed: Path) -> None:
+    result = run("fit", streamed, "-t", "sold", "--stream", "--epochs", 1, "--beta", 0.1)
+    assert result.exit_code == 0, result.output
+    assert "sold: 2 classes, so classification" in result.stdout
+    assert "read in pieces, 3 columns, 9 missing values" in result.stdout
+    assert "beta           0.1\n" in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("values", "task"),
+    ("arguments", "message"),
     [
-        (["a", "b", "a"], "classification"),
-        ([True, False, True], "classification"),
-        ([0.0, 1.0, None], "classification"),
-        ([1, 2, 3, 1, 2, 3], "classification"),
-        ([2, 3, 4, 5, 4, 7, 8, 9, 9, 12], "regression"),  # few rows, not classes
-        (list(range(20)), "regression"),
-        ([0.5, 1.0, 1.5], "regression"),
+        (["{table}", "-t", "price", "--folds", "5"], "--folds has no effect with --stream"),
+        (["{table}", "-t", "price", "--report", "page.html"], "--report needs the whole table in memory"),
+        (["{table}", "-t", "price", "-t", "sold"], "--stream takes one --target"),
+        (["-", "-t", "price"], "which standard input does not allow"),
+        (["{table}", "-t", "city", "--task", "regression"], "'city' is not a column of numbers"),
+        (["{table}", "-t", "pirce"], "did you mean 'price'?"),
     ],
 )
-def test_the_task_follows_from_the_target(values: list[Any], task: str) -> None:
-    assert inferred_task(pd.Series(values))[0] == task
+def test_what_streaming_cannot_do_is_rejected(streamed: Path, arguments: list[str], message: str) -> None:
+    result = run("fit", *(a.format(table=streamed) for a in arguments), "--stream")
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_help_waits_for_no_heavy_package() -> None:
+    code = """
+import sys, types
+module = types.ModuleType("castlereg.cli.experiment")  # tested where it lives
+module.experiment = lambda: None
+sys.modules[module.__name__] = module
+from castlereg.cli import app
+print(sorted({"jax", "numpy", "pandas", "sklearn", "networkx", "matplotlib"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:

@@ -33,7 +33,7 @@ def table() -> pd.DataFrame:
     frame.loc[::7, "b"] = np.nan
     frame.loc[::11, "town"] = None
     frame["width"] = rng.normal(size=N).round(2).astype(str)
-    frame.loc[2500, "width"] = "?"
+    frame.loc[2500, "width"] = "-"  # missing, as all others are numbers
     frame.loc[2999, "town"] = "Kyoto"  # seen in the last piece alone
     return frame
 
@@ -165,8 +165,8 @@ def test_refusals_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> Non
     refused("flats.csv' has no column 'price'; there are 'c'", folder / "flats.csv", "price")
     refused("did you mean 'town'", folder / "flats.csv", columns=["twon"])
     refused("there is no file .*did you mean 'flats.csv'", folder / "flat.csv")
-    (tmp_path / "notes.txt").write_text("a,y\n1,2\n")
-    refused("suffix '.txt'", tmp_path / "notes.txt")
+    (tmp_path / "notes.doc").write_text("a,y\n1,2\n")
+    refused("suffix '.doc'", tmp_path / "notes.doc")
     refused("has no Parquet files", tmp_path)
     (tmp_path / "empty.csv").write_text("")
     refused("is empty", tmp_path / "empty.csv")
@@ -175,7 +175,7 @@ def test_refusals_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> Non
     (tmp_path / "gaps.csv").write_text("a,y\n1,2\n2,\n3,4\n")
     refused("'y' of file .*gaps.csv.* has 1 missing", tmp_path / "gaps.csv")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
-    refused("is no Parquet file", tmp_path / "torn.parquet")
+    refused("is not a Parquet file", tmp_path / "torn.parquet")
     parts = tmp_path / "parts"
     parts.mkdir()
     pd.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]}).to_parquet(parts / "1.parquet")

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from castlereg.cli.console import Debug, Json, Quiet, command, out, print_facts, shows_progress, stop
-from castlereg.cli.fit import Dropped, Seed, Targets, Task, chosen_task
-from castlereg.cli.tables import read_problem
-from castlereg.options import check_choice
+from castlereg.cli.console import Debug, Json, Quiet, Seed, command, out, print_facts, shows_progress, stop
+from castlereg.cli.tables import Dropped, Table, Targets, TaskName, chosen_task, read_problem
 
 
 @command
 def compare(
-    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file; - is CSV from standard input.")],
+    table: Table,
     target: Targets,
     method: Annotated[
-        list[str] | None, typer.Option("--method", help="Method to compare; repeat it for several, all ten else.")
+        list[str] | None, typer.Option("--method", help="Method to compare; repeat it for several (default: all ten).")
     ] = None,
-    task: Task = "auto",
+    task: TaskName = "auto",
     drop: Dropped = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each method.")] = 10,
     splits: Annotated[int, typer.Option(min=1, help="Random choices of the held-out rows.")] = 1,
@@ -33,7 +30,6 @@ def compare(
     """Train every method on the same folds, from the same weights, and score it on held-out rows."""
     from castlereg import compare as compare_methods
 
-    check_choice("--task", task, ["auto", "regression", "classification"])
     if len(target) > 1:
         stop("compare takes one --target")
     X, y, _ = read_problem(table, target, drop)

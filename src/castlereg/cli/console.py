@@ -1,4 +1,4 @@
-"""What the commands say, and how they fail: one readable line, a traceback only with ``--debug``."""
+"""What commands print and write, and how they fail: in one readable line, with a traceback only for ``--debug``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
+
+from castlereg.atomic_write import atomic_write, check_path
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,6 +27,7 @@ USAGE, INTERRUPTED = 2, 130
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no notes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -39,22 +43,34 @@ def shows_progress(quiet: bool) -> bool:
 
 
 def print_facts(facts: dict[str, Any], labels: dict[str, str], as_json: bool) -> None:
-    """Print what a command found: one JSON object, or the labelled ones line by line.
-
-    Parameters
-    ----------
-    facts : dict
-        All of them, for scripts.
-    labels : dict of str to str
-        What people read, by its label.
-    as_json : bool
-    """
+    """Print all facts as one JSON object for scripts, or labelled lines for people."""
     if as_json:
         sys.stdout.write(json.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n")
         return
     width = max(map(len, labels), default=0)
     for label, text in labels.items():
         out.print(f"{label:<{width}}  {one_line(text)}", markup=False)
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Raise if a file cannot be written, before hours of training rather than after."""
+    for path in paths:
+        if path is not None:
+            check_path(path)
+
+
+def write_output(content: str | bytes, output: Path | None) -> None:
+    """Write a whole file, or to standard output."""
+    data = content.encode() if isinstance(content, str) else content
+    if output is not None:
+        with atomic_write(output) as file:
+            file.write(data)
+    elif isinstance(content, str):
+        sys.stdout.write(content)
+        sys.stdout.flush()
+    else:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
 
 def one_line(text: str) -> str:
@@ -72,7 +88,7 @@ def command(run: Callable[P, R]) -> Callable[P, R]:
             try:
                 return run(*args, **kwargs)
             except BrokenPipeError:
-                # Who read our output has had enough, as `head` does.
+                # The reader of our output has closed it, as `head` does.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(0) from None
             except KeyboardInterrupt:
@@ -89,7 +105,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror is not None and error.filename is not None:
         return one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, MemoryError):
-        return "not enough memory: try fewer rows or columns, or --stream for a large file"
+        return "not enough memory: try fewer rows or columns, or castlereg fit --stream"
     return one_line(str(error)) or type(error).__name__
 
 
@@ -101,6 +117,6 @@ def _notes(silent: bool) -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)  # what concerns the user; deprecations concern us
-        warnings.showwarning = show  # put back by catch_warnings
+        warnings.simplefilter("always", UserWarning)  # for users; deprecations are for us
+        warnings.showwarning = show  # restored by catch_warnings
         yield

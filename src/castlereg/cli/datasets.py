@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from castlereg.cli.console import Debug, Json, Quiet, command, out, print_facts
-from castlereg.cli.fit import check_writable
+from castlereg.cli.console import Debug, Json, Quiet, check_writable, command, out, print_facts, write_output
 
 
 @command
@@ -41,7 +40,7 @@ def datasets(
     check_writable(output)
     loaded = load(name, variant=variant)
     if output is not None:
-        loaded.X.assign(**{str(loaded.y.name): loaded.y}).to_csv(output, index=False)
+        write_output(loaded.X.assign(**{str(loaded.y.name): loaded.y}).to_csv(index=False), output)
     facts = {
         "name": loaded.name,
         "variant": loaded.variant,

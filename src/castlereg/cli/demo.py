@@ -1,4 +1,4 @@
-"""``castlereg demo``: the whole journey on a table that scikit-learn brings along."""
+"""``castlereg demo``: the whole journey on a table that comes with scikit-learn."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from castlereg.cli.console import Debug, Quiet, command, print_facts, shows_progress
-from castlereg.cli.fit import leaned_on
+from castlereg.cli.console import Debug, Quiet, command, print_facts, shows_progress, write_output
+from castlereg.cli.fit import used_columns
 
 
 @command
@@ -29,13 +29,13 @@ def demo(
     output.mkdir(parents=True, exist_ok=True)
     model = CastleRegressorCV(max_epochs=epochs, random_state=0, verbose=shows_progress(quiet)).fit(X, y)
     save(model, output / "diabetes.castle")
-    (output / "graph.svg").write_text(model.graph_.to_svg(), encoding="utf-8")
+    write_output(model.graph_.to_svg(), output / "graph.svg")
     write_report(model, X, y, output / "report.html", title="Progression of diabetes", progress=shows_progress(quiet))
     labels = {
         "table": f"scikit-learn's diabetes, {len(X)} rows x {X.shape[1]} columns",
         "beta": f"{model.reg_beta_:g}, chosen among {', '.join(f'{b:g}' for b in model.reg_betas)} by ten folds",
-        "held-out loss": f"{model.validation_loss_:.3f} (1 is no better than guessing the mean)",
-        "leans on": ", ".join(leaned_on(model.graph_, "progression")),
+        "held-out loss": f"{model.validation_loss_:.3f} (predicting the mean has 1)",
+        "uses": ", ".join(used_columns(model.graph_, "progression")),
         "report": str(output / "report.html"),
         "graph": str(output / "graph.svg"),
         "model": f"{output / 'diabetes.castle'} (castlereg predict {output / 'diabetes.castle'} TABLE)",

@@ -3,175 +3,144 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import pandas as pd
 import typer
 
-from castlereg.cli.console import Debug, Json, Quiet, command, print_facts, shows_progress, stop
-from castlereg.cli.tables import inferred_task, read_problem
-from castlereg.graph import CausalGraph
-from castlereg.options import check_choice
+from castlereg.cli.console import Debug, Json, Quiet, Seed, check_writable, command, print_facts, shows_progress, stop
+from castlereg.cli.tables import Dropped, Table, Targets, TaskName, chosen_task, read_problem
+
+if TYPE_CHECKING:
+    from castlereg.graph import CausalGraph
 
 # Ten folds of four betas train forty networks: beyond this many rows one network is trained instead.
 _MOST_ROWS_OF_FOLDS = 20_000
-
-Targets = Annotated[list[str], typer.Option("--target", "-t", help="Column to predict; repeat it for several.")]
-Task = Annotated[str, typer.Option(help="auto, regression or classification; auto looks at the target.")]
-Dropped = Annotated[list[str] | None, typer.Option("--drop", help="Column to leave out; repeat it for several.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same model.")]
+_FIRST_ROWS = 65_536  # of a streamed table, which decide the task
 
 
 @command
 def fit(
-    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file; - is CSV from standard input.")],
+    table: Table,
     target: Targets,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the model to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page on the model to this file.")] = None,
-    task: Task = "auto",
+    task: TaskName = "auto",
     drop: Dropped = None,
-    beta: Annotated[float | None, typer.Option(min=0, help="Strength of sparsity; by default chosen by folds.")] = None,
-    folds: Annotated[int, typer.Option(min=2, help="Folds to choose beta by.")] = 10,
-    members: Annotated[int, typer.Option(min=1, help="Networks to average, with --beta.")] = 1,
+    beta: Annotated[
+        float | None, typer.Option(min=0, help="Strength of sparsity (default: chosen by folds; 0.01 with --stream).")
+    ] = None,
+    folds: Annotated[int | None, typer.Option(min=2, help="Folds to choose beta by (default: 10).")] = None,
+    members: Annotated[int, typer.Option(min=1, help="Networks to average, with --beta or --stream.")] = 1,
     epochs: Annotated[int, typer.Option(min=1, help="Most passes over the rows.")] = 200,
+    stream: Annotated[bool, typer.Option("--stream", help="Read the table in pieces, if it exceeds memory.")] = False,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Train a network on a table and learn the graph of its columns."""
-    check_choice("--task", task, ["auto", "regression", "classification"])
-    for path in (output, report):
-        check_writable(path)
-    X, y, dropped = read_problem(table, target, drop)
-    chosen, why = chosen_task(y, task)
-    by_folds = beta is None and len(target) == 1 and len(X) <= _MOST_ROWS_OF_FOLDS
-    options = {"max_epochs": epochs, "random_state": seed, "verbose": shows_progress(quiet or as_json)}
-    model = _estimator(chosen, by_folds, len(target), beta, folds, members, options)
-    model.fit(X, y.iloc[:, 0] if len(target) == 1 else y)
+    check_writable(output, report)
+    options: dict[str, Any] = {"max_epochs": epochs, "random_state": seed, "verbose": shows_progress(quiet or as_json)}
+    single = {"reg_beta": 0.01 if beta is None else beta, "n_members": members, **options}
+    facts: dict[str, Any] = {"table": str(table), "rows": None, "rows_without_target": 0, "targets": target}
+    if stream:
+        _check_stream(table, target, folds, report)
+        by_folds = False
+        model, chosen, why = _streamed(table, target[0], task, drop, single)
+    else:
+        X, y, facts["rows_without_target"] = read_problem(table, target, drop)
+        facts["rows"] = len(X)
+        chosen, why = chosen_task(y, task)
+        by_folds = beta is None and len(target) == 1 and len(X) <= _MOST_ROWS_OF_FOLDS
+        truth = y.iloc[:, 0] if len(target) == 1 else y
+        model = _estimator(chosen, {"cv": folds or 10, **options} if by_folds else single, by_folds).fit(X, truth)
     if output is not None:
         from castlereg import save
 
         save(model, output)
     if report is not None:
-        _write_report(model, X, y, report, table, quiet or as_json)
-    facts = _facts(model, table, X, target, chosen, dropped, by_folds, output, report)
-    print_facts(facts, _labels(facts, why, task), as_json)
+        from castlereg.report import write_report
 
-
-def check_writable(path: Path | None) -> None:
-    """Refuse a file that cannot be written before hours of training, not after."""
-    if path is None:
-        return
-    if path.is_dir():
-        stop(f"{path} is a folder: name a file in it")
-    if not path.parent.is_dir():
-        stop(f"{path}: there is no folder {path.parent}; make it first")
-
-
-def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:
-    """Return the task of the targets and why; several targets are each what they look like."""
-    if y.shape[1] > 1:
-        if task != "auto":
-            stop(f"--task {task} is for one target; of several, numbers are regressed and all else is classified")
-        return "several targets", "numbers and classes side by side"
-    inferred, why = inferred_task(y.iloc[:, 0])
-    if task == "auto":
-        return inferred, why
-    if task == "regression" and not pd.api.types.is_numeric_dtype(y.iloc[:, 0]):
-        stop(f"--task regression, but {y.columns[0]!r} is not a column of numbers")
-    return task, "as you said"
-
-
-def _estimator(
-    task: str, by_folds: bool, n_targets: int, beta: float | None, folds: int, members: int, options: dict[str, Any]
-) -> Any:
-    from castlereg import (
-        CastleClassifier,
-        CastleClassifierCV,
-        CastleMultiOutput,
-        CastleRegressor,
-        CastleRegressorCV,
-    )
-
-    if by_folds:
-        kind = CastleRegressorCV if task == "regression" else CastleClassifierCV
-        return kind(cv=folds, **options)
-    single = {"regression": CastleRegressor, "classification": CastleClassifier}.get(task, CastleMultiOutput)
-    return single(0.01 if beta is None else beta, n_members=members, **options)
-
-
-def _write_report(model: Any, X: pd.DataFrame, y: pd.DataFrame, path: Path, table: Path, quiet: bool) -> None:
-    from castlereg.report import write_report
-
-    truth = y.iloc[:, 0] if y.shape[1] == 1 else y
-    write_report(model, X, truth, path, title=f"{', '.join(y.columns)} in {table.name}", progress=shows_progress(quiet))
-
-
-def _facts(
-    model: Any,
-    table: Path,
-    X: pd.DataFrame,
-    targets: list[str],
-    task: str,
-    dropped: int,
-    by_folds: bool,
-    output: Path | None,
-    report: Path | None,
-) -> dict[str, Any]:
-    graph = model.graph_
-    return {
-        "table": str(table),
-        "rows": len(X),
-        "columns": X.shape[1],
-        "gaps": int(X.isna().sum().sum()),
-        "rows_without_target": dropped,
-        "targets": targets,
-        "task": task,
+        title = f"{', '.join(target)} in {table.name}"
+        write_report(model, X, truth, report, title=title, progress=shows_progress(quiet or as_json))
+    facts |= {
+        "columns": model.n_features_in_,
+        "missing_values": int(model.schema_["missing"].sum()),
+        "task": chosen,
         "reg_beta": float(model.reg_beta_ if by_folds else model.reg_beta),
         "chosen_by_folds": by_folds,
         "held_out_loss": float(model.validation_loss_),
-        "leans_on": {name: leaned_on(graph, name) for name in targets},
-        "edges": len(graph.edges()),
+        "uses": {name: used_columns(model.graph_, name) for name in target},
+        "edges": len(model.graph_.edges()),
         "model": None if output is None else str(output),
         "report": None if report is None else str(report),
     }
+    print_facts(facts, _labels(facts, why, task), as_json)
 
 
-def leaned_on(graph: CausalGraph, target: str) -> list[str]:
-    """Name the columns with a weight into the target's sub-network that counts, strongest first."""
+def _estimator(task: str, options: dict[str, Any], by_folds: bool = False) -> Any:
+    import castlereg
+
+    name = {"regression": "CastleRegressor", "classification": "CastleClassifier"}.get(task, "CastleMultiOutput")
+    return getattr(castlereg, f"{name}CV" if by_folds else name)(**options)
+
+
+def _check_stream(table: Path, targets: list[str], folds: int | None, report: Path | None) -> None:
+    if str(table) == "-":
+        stop("--stream reads the table twice, which standard input does not allow: write it to a file")
+    if len(targets) > 1:
+        stop("--stream takes one --target")
+    if folds is not None:
+        stop("--folds has no effect with --stream: beta is fixed; give --beta, or leave --stream out")
+    if report is not None:
+        stop("--report needs the whole table in memory: leave it or --stream out")
+
+
+def _streamed(
+    table: Path, target: str, task: str, drop: list[str] | None, options: dict[str, Any]
+) -> tuple[Any, str, str]:
+    """Fit the table piece by piece; return the model, its task by the first piece, and why."""
+    from castlereg.data.files import TableFile, check_columns
+
+    file = TableFile.open(table)
+    columns = file.columns()
+    check_columns([target, *(drop or [])], columns, file)
+    first = next(file.frames([target], _FIRST_ROWS), None)
+    if first is None or first.empty:
+        raise ValueError(f"{file} has no rows")
+    chosen, why = chosen_task(first, task)
+    features = [name for name in columns if name not in (target, *(drop or []))]
+    return _estimator(chosen, options).fit_file(table, target, columns=features), chosen, why
+
+
+def used_columns(graph: CausalGraph, target: str) -> list[str]:
+    """Name the columns whose weight into the target's sub-network counts, strongest first."""
     weights = graph.learned_weights[target].sort_values(ascending=False)
     return [str(name) for name in weights.index[weights >= max(graph.threshold, 1e-9)]]
 
 
+def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
+    several = len(facts["targets"]) > 1
+    rows = "read in pieces," if facts["rows"] is None else f"{_rows(facts['rows'])} x"
+    missing = f", {facts['missing_values']} missing values" if facts["missing_values"] else ""
+    dropped = facts["rows_without_target"]
+    labels = {
+        "table": f"{facts['table']}, {rows} {facts['columns']} columns{missing}"
+        + (f"; {_rows(dropped)} without a target left out" if dropped else ""),
+        "target": f"{', '.join(facts['targets'])}: {why}, so {facts['task']}"
+        + (" (--task overrules)" if task == "auto" and not several else ""),
+        "beta": f"{facts['reg_beta']:g}" + (", chosen by folds" if facts["chosen_by_folds"] else ""),
+        "held-out loss": f"{facts['held_out_loss']:.4g} (predicting the mean or the base rates has 1)",
+    }
+    for name, columns in facts["uses"].items():
+        quoted = (repr(column) if "," in column else column for column in columns)
+        labels[f"uses, for {name}" if several else "uses"] = ", ".join(quoted) or "no column in particular"
+    labels["graph"] = f"{facts['edges']} edges; an aid to prediction, not proof of cause"
+    labels["model"] = facts["model"] or "not kept: give --output to write it to a file"
+    if facts["report"]:
+        labels["report"] = facts["report"]
+    return labels
+
+
 def _rows(n: int) -> str:
     return f"{n} row" if n == 1 else f"{n} rows"
-
-
-def _quoted(name: str) -> str:
-    return repr(name) if "," in name else name
-
-
-def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
-    targets = ", ".join(facts["targets"])
-    gaps = f", {facts['gaps']} gaps" if facts["gaps"] else ""
-    without = (
-        f"; {_rows(facts['rows_without_target'])} without a target left out" if facts["rows_without_target"] else ""
-    )
-    hint = " (--task overrules)" if task == "auto" and len(facts["targets"]) == 1 else ""
-    labels = {
-        "table": f"{facts['table']}, {_rows(facts['rows'])} x {facts['columns']} columns{gaps}{without}",
-        "target": f"{targets}: {why}, so {facts['task']}{hint}",
-        "beta": f"{facts['reg_beta']:g}" + (", chosen by folds" if facts["chosen_by_folds"] else ""),
-        "held-out loss": f"{facts['held_out_loss']:.4g} (1 is no better than guessing the mean or the base rates)",
-    }
-    for name, columns in facts["leans_on"].items():
-        label = f"leans on, for {name}" if len(facts["targets"]) > 1 else "leans on"
-        labels[label] = ", ".join(map(_quoted, columns)) or "no column in particular"
-    labels["graph"] = f"{facts['edges']} edges; an aid to prediction, not proof of cause"
-    for kept in ("model", "report"):
-        if facts[kept]:
-            labels[kept] = facts[kept]
-    if not facts["model"]:
-        labels["model"] = "not kept: give --output to write it to a file"
-    return labels

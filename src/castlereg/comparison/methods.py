@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from castlereg.options import did_you_mean
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp, Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 
@@ -70,10 +70,9 @@ def checked_methods(methods: Any) -> dict[str, Candidates]:
 def _named(name: Any) -> Candidates:
     if isinstance(name, str) and name in PAPER_METHODS:
         return PAPER_METHODS[name]
-    nearest = difflib.get_close_matches(str(name), PAPER_METHODS, n=1, cutoff=0.4)
-    hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+    hint = did_you_mean(str(name), PAPER_METHODS, cutoff=0.4) or "."
     raise ValueError(
-        f"methods has {name!r}, which is none of {', '.join(PAPER_METHODS)}{hint} For regularizers of your own give a "
+        f"methods has {name!r}, which is none of {', '.join(PAPER_METHODS)}{hint} For your own regularizers give a "
         "mapping such as {'mine': [Dropout(0.2), L2(0.01)]}"
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import sys
 import time
@@ -22,11 +21,12 @@ from castlereg.comparison.result import Comparison
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.splits import Split, splits_with_test_rows
 from castlereg.data.table import Table
+from castlereg.data.task import inferred_task
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.classifier import NetworkClassifier
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.estimators.regressor import NetworkRegressor
-from castlereg.options import check_choice, check_fraction, check_integer
+from castlereg.options import check_choice, check_fraction, check_integer, did_you_mean
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.selection import FoldGrid, train_folds
@@ -81,7 +81,7 @@ def compare(
     test_size : float or int
         Share of rows held out, or how many.
     task : {"auto", "regression", "classification"}
-        By default classes are a target that is not numeric or has two values.
+        By default as the values of ``y`` suggest: text, booleans and few whole numbers that repeat are classes.
     input_init : {"small", "glorot"} or mapping of method to these
         Scale of the input layers' start; methods that a mapping does not name start small.
     random_state : int, RandomState, Generator or None
@@ -115,7 +115,7 @@ def compare(
         check_integer("test_size", test_size)
     else:
         check_fraction("test_size", test_size)
-    problem = _Problem.prepare(X, y, _resolved(task, y), random_state, network)
+    problem = _Problem.prepare(X, y, inferred_task(y)[0] if task == "auto" else task, random_state, network)
     for name, candidates in chosen.items():
         for candidate in candidates:
             _check_candidate(name, candidate, problem.sizes)
@@ -148,7 +148,7 @@ def held_out_splits(
     X: ArrayLike, y: ArrayLike, *, task: Task, cv: Any, n_splits: int, test_size: float | int, random_state: int
 ) -> list[Split]:
     """Return the rows that :func:`compare` would hold out and its folds, for methods of other packages."""
-    problem = _Problem.prepare(X, y, _resolved(task, y), random_state, {})
+    problem = _Problem.prepare(X, y, inferred_task(y)[0] if task == "auto" else task, random_state, {})
     return problem.splits(cv, n_splits, test_size)
 
 
@@ -168,8 +168,7 @@ class _Problem:
     def prepare(cls, X: ArrayLike, y: ArrayLike, task: str, random_state: Any, network: dict[str, Any]) -> _Problem:
         for option in set(network) - set(_NETWORK_OPTIONS):
             known = [*_NETWORK_OPTIONS, *(name for name in inspect.signature(compare).parameters if name != "network")]
-            nearest = difflib.get_close_matches(option, known, n=1)
-            hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; there are {', '.join(known)}"
+            hint = did_you_mean(option, known) or f"; there are {', '.join(known)}"
             raise TypeError(f"compare() has no option {option!r}{hint}")
         make = NetworkClassifier if task == "classification" else NetworkRegressor
         model: NetworkEstimator = make(random_state=random_state, **network)
@@ -259,14 +258,6 @@ def _what_differs(candidates: Sequence[tuple[Regularizer, ...]], best: int) -> s
     chosen = by_candidate[best]
     differing = [name for name in chosen if len({one[name] for one in by_candidate}) > 1]
     return ", ".join(f"{name}={chosen[name]:g}" for name in differing)
-
-
-def _resolved(task: Task, y: ArrayLike) -> str:
-    if task != "auto":
-        return task
-    values = pd.Series(np.asarray(y).ravel())
-    is_classes = not pd.api.types.is_numeric_dtype(values) or values.dtype == bool or values.nunique() == 2
-    return "classification" if is_classes else "regression"
 
 
 def _check_candidate(name: str, candidate: Any, sizes: tuple[int, ...]) -> None:

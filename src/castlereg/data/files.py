@@ -1,27 +1,35 @@
-"""Tables in files, read piece by piece: Parquet, folders of Parquet, CSV.
+"""Tables in files, read whole or in pieces: separated text, compressed or not, Parquet and folders of Parquet.
 
 Reading never executes anything. pyarrow from version 15 on does not load pickled extension types, and columns of
-extension types are refused by name; of what pandas wrote beside a Parquet table the names of its index alone are read,
+extension types are rejected by name; of what pandas wrote beside a Parquet table only the names of its index are read,
 as JSON.
 """
 
 from __future__ import annotations
 
-import difflib
+import io
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
-_SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv"}
+from castlereg.data.missing import ALWAYS_MISSING
+from castlereg.options import did_you_mean
+
+# Separators of a text file by its suffix; of several, the one that finds most columns.
+_SEPARATORS = {".csv": (",", ";"), ".tsv": ("\t",), ".tab": ("\t",), ".txt": (",", ";", "\t", "|", r"\s+")}
+_PARQUET = (".parquet", ".pq")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 _INDEX = "__index_level_"
 
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table in a file or in a folder of files.
+    r"""A table in a file, in a folder of Parquet files, or on standard input.
 
     Parameters
     ----------
@@ -30,92 +38,100 @@ class TableFile:
     parts : tuple of Path
         The files, in the order of their names.
     format : {"parquet", "csv"}
+        "csv" with any separator.
+    separator : str
+        Of a text file.
+    content : str, optional
+        What standard input had.
     texts : tuple of str
-        Columns of a CSV file that are text, though some pieces of them look like numbers.
+        Columns of a text file that are text, though some pieces of them look like numbers.
     marks : mapping of str to tuple of str
-        What stands for a gap in columns of a CSV file, beside what pandas knows.
+        Texts that are missing values in columns of a text file, besides those that always are.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "homes.txt"
+    ...     _ = path.write_text("area|city\n80|Oslo\n?|Rome\n")
+    ...     table = TableFile.open(path)
+    ...     table.columns(), table.read()["area"].tolist()
+    (['area', 'city'], [80.0, nan])
     """
 
     path: Path
     parts: tuple[Path, ...]
-    format: str
+    format: Literal["parquet", "csv"]
+    separator: str = ","
+    content: str | None = field(default=None, repr=False)
     texts: tuple[str, ...] = ()
     marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Any) -> TableFile:
-        """Find the files, and refuse what is no table.
-
-        Parameters
-        ----------
-        path : str or Path
-
-        Returns
-        -------
-        TableFile
-        """
+        """Find the files and the separator; ``-`` reads standard input."""
         path = Path(path)
+        if str(path) == "-":
+            return cls(path, (), "csv", content=sys.stdin.read())._separated((",", ";", "\t"))
         if not path.exists():
-            near = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-            raise FileNotFoundError(f"there is no file {str(path)!r}{_hint(path.name, near)}")
+            siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+            raise FileNotFoundError(f"there is no file {str(path)!r}{did_you_mean(path.name, siblings)}")
         if path.is_dir():
-            parts = tuple(sorted(p for p in path.rglob("*") if _format(p) == "parquet" and not _hidden(p, path)))
+            parts = tuple(sorted(p for p in path.rglob("*") if _suffix(p) in _PARQUET and not _hidden(p, path)))
             if not parts:
                 raise ValueError(f"folder {str(path)!r} has no Parquet files (*.parquet): give one that has, or a file")
             return cls(path, parts, "parquet")
-        kind = _format(path)
-        if kind is None:
+        suffix = _suffix(path)
+        if suffix in _PARQUET:
+            return cls(path, (path,), "parquet")
+        if suffix not in _SEPARATORS:
             raise ValueError(
-                f"file {str(path)!r} has suffix {path.suffix!r}: give a file named {', '.join(_SUFFIXES)}, or a folder "
-                "of Parquet files"
+                f"file {str(path)!r} has suffix {path.suffix!r}: tables end in {', '.join([*_SEPARATORS, *_PARQUET])} "
+                "or are folders of Parquet files"
             )
-        return cls(path, (path,), kind)
+        return cls(path, (path,), "csv")._separated(_SEPARATORS[suffix])
 
     def with_text(self, column: str) -> TableFile:
-        """Read a column of a CSV file as text."""
+        """Read a column of a text file as text."""
         return replace(self, texts=(*self.texts, column))
 
     def with_marks(self, column: str, marks: Sequence[str]) -> TableFile:
-        """Take texts in a column of a CSV file as gaps."""
+        """Take texts in a column of a text file for missing values."""
         return replace(self, marks={**self.marks, column: (*self.marks.get(column, ()), *marks)})
 
     def columns(self) -> list[str]:
         """Return the names of the columns, and check that all files have them with the same kinds."""
         if self.format == "csv":
-            try:
-                return [str(name) for name in pd.read_csv(self.path, nrows=0).columns]
-            except pd.errors.EmptyDataError:
-                raise ValueError(f"file {str(self.path)!r} is empty: it has not even names of columns") from None
+            return self._header(self.separator)
         kinds = [(part, _parquet_kinds(part)) for part in self.parts]
         first, known = kinds[0]
         for part, of_part in kinds[1:]:
             for name in {*known, *of_part}:
                 if known.get(name) != of_part.get(name):
-                    one, other = (k.get(name, "no such column") for k in (known, of_part))
+                    kind, other = (k.get(name, "no such column") for k in (known, of_part))
                     raise ValueError(
-                        f"column {name!r} is {one} in {str(first)!r} and {other} in {str(part)!r}: "
+                        f"column {name!r} is {kind} in {str(first)!r} and {other} in {str(part)!r}: "
                         "write all files with the same columns and types"
                     )
         return list(known)
 
-    def frames(self, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Read some columns, so many rows at a time.
-
-        Parameters
-        ----------
-        columns : sequence of str
-        rows : int
-            At most; a file ends a piece.
-
-        Yields
-        ------
-        DataFrame
-        """
+    def read(self) -> pd.DataFrame:
+        """Read the whole table; one without rows is rejected."""
         if self.format == "csv":
-            options: dict[str, Any] = {"dtype": {c: str for c in self.texts if c in columns}, "low_memory": False}
-            if self.marks:
-                options["na_values"] = {name: list(marks) for name, marks in self.marks.items()}
-            with pd.read_csv(self.path, usecols=list(columns), chunksize=rows, **options) as reader:
+            with self._errors():
+                frame = pd.read_csv(self._source(), **self._options(self.columns()))
+        else:
+            names = self.columns()
+            frame = _joined_parquet(self.parts, names)[names]
+        if not len(frame):
+            raise ValueError(f"{self} has no rows")
+        return frame
+
+    def frames(self, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
+        """Read some columns, at most ``rows`` rows at a time; a file ends a piece."""
+        if self.format == "csv":
+            options = self._options(columns) | {"usecols": list(columns), "chunksize": rows}
+            with self._errors(), pd.read_csv(self._source(), **options) as reader:
                 for frame in reader:
                     yield frame[list(columns)]
             return
@@ -125,26 +141,59 @@ class TableFile:
                     if batch.num_rows:
                         yield batch.to_pandas(ignore_metadata=True)[list(columns)]
 
+    def __str__(self) -> str:
+        return "standard input" if self.content is not None else f"file {str(self.path)!r}"
 
-def check_columns(wanted: Sequence[str], known: Sequence[str], path: Path) -> None:
-    """Refuse names that a file does not have; suggest the nearest."""
+    def _separated(self, separators: Sequence[str]) -> TableFile:
+        if len(separators) == 1:
+            return replace(self, separator=separators[0])
+        return replace(self, separator=max(separators, key=lambda separator: len(self._header(separator))))
+
+    def _header(self, separator: str) -> list[str]:
+        with self._errors():
+            return [str(name) for name in pd.read_csv(self._source(), sep=separator, nrows=0).columns]
+
+    def _source(self) -> Path | io.StringIO:
+        return self.path if self.content is None else io.StringIO(self.content)
+
+    def _options(self, columns: Sequence[str]) -> dict[str, Any]:
+        return {
+            "sep": self.separator,
+            "dtype": {name: str for name in self.texts if name in columns},
+            "keep_default_na": False,
+            "na_values": {name: [*ALWAYS_MISSING, *self.marks.get(name, ())] for name in columns},
+            "low_memory": False,
+        }
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except pd.errors.EmptyDataError:
+            raise ValueError(f"{self} cannot be read as a table: it is empty") from None
+        except (pd.errors.ParserError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"{self} cannot be read as a table ({str(error).strip()}); is it text with a header line, in UTF-8?"
+            ) from error
+
+
+def check_columns(wanted: Sequence[str], known: Sequence[str], file: TableFile) -> None:
+    """Reject names that a file does not have; suggest the nearest."""
     for name in wanted:
         if name not in known:
             shown = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-            raise ValueError(f"file {str(path)!r} has no column {name!r}{_hint(str(name), known)}; there are {shown}")
+            hint = did_you_mean(str(name), known, cutoff=0.5) or f"; there are {shown}"
+            raise ValueError(f"{file} has no column {name!r}{hint}")
 
 
-def _format(path: Path) -> str | None:
-    return next((kind for suffix, kind in _SUFFIXES.items() if path.name.lower().endswith(suffix)), None)
+def _suffix(path: Path) -> str:
+    """Return the suffix, that of the table if it is compressed."""
+    path = Path(path.name.lower())
+    return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
 def _hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    nearest = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {nearest[0]!r}?" if nearest else ""
 
 
 def _parquet(path: Path) -> Any:
@@ -157,7 +206,18 @@ def _parquet(path: Path) -> Any:
         # Without buffers of whole row groups, which may be as large as the table.
         return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
     except pa.ArrowInvalid as error:
-        raise ValueError(f"file {str(path)!r} is no Parquet file: {error}") from None
+        raise ValueError(f"file {str(path)!r} is not a Parquet file: {error}") from None
+
+
+def _joined_parquet(parts: Sequence[Path], columns: Sequence[str]) -> pd.DataFrame:
+    import pyarrow as pa
+
+    tables = []
+    for part in parts:
+        with _parquet(part) as file:
+            tables.append(file.read(columns=list(columns)))
+    frame: pd.DataFrame = pa.concat_tables(tables, promote_options="permissive").to_pandas(ignore_metadata=True)
+    return frame
 
 
 def _parquet_kinds(path: Path) -> dict[str, str]:

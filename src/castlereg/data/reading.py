@@ -29,14 +29,11 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
 from castlereg.data.checks import LARGEST, check_range, check_shape, reject_objects, sum_of_squares
+from castlereg.data.missing import MISSING_MARKS
 
 Holds = Literal["numbers", "text", "dates", "nothing"]
 Level = str | float
 
-# Texts that stand for a missing value in a column that is text for their sake alone.
-MISSING_MARKS = frozenset(
-    ["", "?", "-", "--", ".", "NA", "N/A", "na", "n/a", "NaN", "nan", "NULL", "Null", "null", "None", "none", "missing"]
-)
 _DAY = np.timedelta64(1, "D")
 _FLOATS = (np.float64, np.float32)  # single precision is half the memory, and exact in double
 

@@ -18,6 +18,7 @@ from castlereg.data.checks import check_range
 from castlereg.data.reading import is_frame
 from castlereg.data.scaling import center_and_spread
 from castlereg.data.schema import is_constant
+from castlereg.data.task import inferred_task
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 
@@ -187,10 +188,8 @@ def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def is_numeric_target(column: NDArray[Any]) -> bool:
-    """Tell numbers from classes: text, booleans and columns of two values are classes."""
-    if column.dtype.kind not in "biuf":
-        return all(isinstance(value, Number) and not isinstance(value, bool | np.bool_) for value in column)
-    return column.dtype.kind != "b" and len(np.unique(column)) != 2
+    """Tell numbers from classes by the rule of :func:`castlereg.data.task.inferred_task`."""
+    return inferred_task(column)[0] == "regression"
 
 
 def _values(y: Any) -> NDArray[Any]:

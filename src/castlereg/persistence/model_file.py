@@ -11,12 +11,12 @@ from typing import Any
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from castlereg.atomic_write import atomic_write
 from castlereg.persistence.archive import read_archive, write_archive
 from castlereg.persistence.arrays import ArrayReader, ArrayWriter
 from castlereg.persistence.json_content import Content, parse
 from castlereg.persistence.model_state import ESTIMATORS, read_model, write_model
 from castlereg.persistence.refusal import ModelFileError, Unreadable
-from castlereg.whole_file import whole_file
 
 _MODEL, _ARRAYS = "model.json", "arrays.safetensors"
 _MOST_TEXT = 100_000_000  # bytes of JSON, which takes many times as much when it is read; models have some thousands
@@ -62,7 +62,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     content = json.dumps(write_model(model, arrays), allow_nan=False).encode("ascii")
     if len(content) > _MOST_TEXT:
         raise ValueError(f"the options and levels of this model are {len(content)} bytes of text, too many for a file")
-    with whole_file(Path(path)) as file:
+    with atomic_write(Path(path)) as file:
         write_archive(file, {_MODEL: content, _ARRAYS: arrays.to_bytes()}, __version__)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from numpy.typing import ArrayLike
 
+from castlereg.atomic_write import atomic_write
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.report.content import RandomState, report_content
 from castlereg.report.page import page_template, render
@@ -89,5 +90,6 @@ def write_report(
     page = render(content)
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(page, encoding="utf-8", newline="\n")
+    with atomic_write(file) as stream:
+        stream.write(page.encode())
     return file
