@@ -209,7 +209,7 @@ def test_arrays_are_taken_once_with_their_dtype_and_shape() -> None:
         (lambda stored: stored.take("x", None, (2, 4)), r"shape \(2, 3\), and the model needs \(2, 4\)"),
         (lambda stored: stored.take("x", None, (None,)), r"the model needs \(any\)"),
         (lambda stored: stored.take("complex"), "'complex' is of complex64"),
-        (lambda stored: stored.take_finite("nan", np.float64, (1,)), "not finite"),
+        (lambda stored: stored.take("nan", finite=True), "not finite"),
         (lambda stored: stored.finish(), "does not belong"),
     ):
         with pytest.raises(Unreadable, match=message):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
 from typing import IO, Any
 
 import numpy as np
@@ -24,14 +23,9 @@ from castlereg.persistence.json_content import fields, parse
 FORMAT, VERSION = "castlereg model", "2"
 MAX_HEADER = 100_000_000  # bytes, the limit of safetensors too; models have some thousands
 
-# What safetensors and NumPy both have.
-DTYPES: Mapping[str, np.dtype[Any]] = {
-    name: np.dtype(name)
-    for name in (
-        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "float32", "float64"),
-    )
-}
+_CODES = ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+DTYPES = {dtype.name: dtype for dtype in map(np.dtype, _CODES)}  # those that safetensors and NumPy both have
+Arrays = dict[str, NDArray[Any]]  # by their names in a file
 Shape = tuple[int | None, ...]
 
 _PREFIX = 8  # bytes that hold the length of the header
@@ -41,7 +35,7 @@ _DIGEST = slice(_PREFIX + len(_OPENING), _PREFIX + len(_OPENING) + len(_ZEROS))
 _SAVED_FILE = "give a file that castlereg.save wrote"
 
 
-def pack(model: Any, arrays: Mapping[str, Any], written_by: str) -> bytes:
+def pack(model: Any, arrays: Arrays, written_by: str) -> bytes:
     """Return a file's bytes; the same content gives the same bytes."""
     packed = safetensors.numpy.save({name: _native(array) for name, array in arrays.items()})
     start = _PREFIX + int.from_bytes(packed[:_PREFIX], "little")
@@ -116,11 +110,13 @@ def _checked_model(metadata: Any) -> str:
 class StoredArrays:
     """Arrays of a file, each of which must be taken once."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, arrays: Arrays) -> None:
         self._arrays = dict(arrays)
 
-    def take(self, name: str, dtype: DTypeLike | None = None, shape: Shape | None = None) -> NDArray[Any]:
-        """Return an array of this dtype and shape, None being any."""
+    def take(
+        self, name: str, dtype: DTypeLike | None = None, shape: Shape | None = None, finite: bool = False
+    ) -> NDArray[Any]:
+        """Return an array of this dtype and shape, None being any, and if asked without NaN and infinity."""
         if name not in self._arrays:
             raise Unreadable(f"its array {name!r} is missing")
         array = self._arrays.pop(name)
@@ -131,12 +127,7 @@ class StoredArrays:
             raise Unreadable(f"its array {name!r} has shape {array.shape}, and the model needs ({expected})")
         if array.dtype == bool and array.view(np.uint8).max(initial=0) > 1:
             raise Unreadable(f"its array {name!r} has booleans that are neither 0 nor 1")
-        return array
-
-    def take_finite(self, name: str, dtype: DTypeLike, shape: Shape) -> NDArray[Any]:
-        """Return an array without NaN and infinity."""
-        array = self.take(name, dtype, shape)
-        if not np.isfinite(array).all():
+        if finite and not np.isfinite(array).all():
             raise Unreadable(f"its array {name!r} has values that are not finite")
         return array
 

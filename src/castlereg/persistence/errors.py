@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# How Python, NumPy and constructors reject content that is of the right type and yet impossible.
+DOES_NOT_FIT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError)
+
 
 class ModelFileError(ValueError):
     """A file that is not a whole model: the message names the path, the reason and what to do."""

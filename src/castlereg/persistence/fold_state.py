@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from castlereg.data.rows import Coding
 from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.persistence.container import StoredArrays
+from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.json_content import checked, fields
 from castlereg.persistence.network_state import read_networks, write_networks
-from castlereg.persistence.values import Arrays, read_value, write_option, write_value
+from castlereg.persistence.values import read_value, write_option, write_value
 
 _VALUES = {"results": dict, "index": int, "params": dict, "score": float, "folds": list, "seeds": list, "scores": list}
 

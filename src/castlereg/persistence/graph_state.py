@@ -8,10 +8,9 @@ import numpy as np
 
 from castlereg.graph import CausalGraph
 from castlereg.graph.column_traits import ColumnTraits
-from castlereg.persistence.container import StoredArrays
+from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.json_content import fields
-from castlereg.persistence.values import Arrays
 
 
 def write_graph(graph: CausalGraph, arrays: Arrays) -> dict[str, Any]:
@@ -41,7 +40,8 @@ def read_graph(content: Any, n_nodes: int, arrays: StoredArrays) -> CausalGraph:
     )
     square = (n_nodes, n_nodes)
     weights, learned, confidence = (
-        arrays.take_finite(f"graph/{name}", np.float64, square) for name in ("weights", "learned_weights", "confidence")
+        arrays.take(f"graph/{name}", np.float64, square, finite=True)
+        for name in ("weights", "learned_weights", "confidence")
     )
     direction = arrays.take("graph/direction", np.float64, square)  # NaN where no network has an edge
     if (weights < 0).any() or (learned < 0).any():
@@ -55,11 +55,8 @@ def read_graph(content: Any, n_nodes: int, arrays: StoredArrays) -> CausalGraph:
             for name in ("variance", "explained")
         )
         traits = ColumnTraits(variance, explained)
-    try:
-        names, targets, cut = tuple(stored.names), tuple(stored.targets), (stored.threshold, stored.dropped_weight)
-        return CausalGraph(names, targets, weights, learned, confidence, direction, *cut, traits)
-    except ValueError as error:
-        raise Unreadable(f"its graph is invalid ({error})") from None
+    names, targets, cut = tuple(stored.names), tuple(stored.targets), (stored.threshold, stored.dropped_weight)
+    return CausalGraph(names, targets, weights, learned, confidence, direction, *cut, traits)
 
 
 def _are_shares(array: Any) -> bool:

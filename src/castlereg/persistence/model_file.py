@@ -7,10 +7,9 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from castlereg.persistence.container import pack, unpack
-from castlereg.persistence.errors import ModelFileError, Unreadable
+from castlereg.persistence.container import Arrays, pack, unpack
+from castlereg.persistence.errors import DOES_NOT_FIT, ModelFileError, Unreadable
 from castlereg.persistence.model_state import read_model, write_model
-from castlereg.persistence.values import Arrays
 from castlereg.whole_file import whole_file
 
 _LONGEST_REASON = 500  # characters: names in a file can be of any length
@@ -89,7 +88,7 @@ give a file that castlereg.save wrote
             model, arrays = unpack(file)
         try:
             return read_model(model, arrays)
-        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, RecursionError) as error:
+        except DOES_NOT_FIT as error:
             raise Unreadable(f"its parts do not fit together ({error})") from error
     except Unreadable as error:
         raise ModelFileError(f"cannot load {path}: {error.reason[:_LONGEST_REASON]}; {error.advice}") from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import NotFittedError
+import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from castlereg import estimators
@@ -20,18 +20,22 @@ from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.classification import Classification
 from castlereg.estimators.cross_validation import CrossValidation
 from castlereg.estimators.regression import Regression
-from castlereg.persistence.container import StoredArrays
+from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.fold_state import FoldState, read_folds, write_folds
 from castlereg.persistence.graph_state import read_graph, write_graph
 from castlereg.persistence.json_content import fields
-from castlereg.persistence.network_state import read_history, read_networks, write_history, write_networks
+from castlereg.persistence.network_state import read_networks, write_networks
 from castlereg.persistence.preprocessing_state import read_preprocessing, write_preprocessing
-from castlereg.persistence.values import Arrays, read_value, write_option
+from castlereg.persistence.values import read_value, write_option, write_value
 
 ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name) for name in estimators.__all__}
 """The estimators that can be saved, by their names in a file."""
 
+_FIELDS: dict[str, Any] = {
+    **{"estimator": str, "parameters": dict, "named": bool, "preprocessing": dict, "networks": dict},
+    **{"validation_loss": float, "history": dict, "graph": dict | None, "choice": dict | None},
+}
 _FOLD_ATTRIBUTES = {
     **{"results": "cv_results_", "index": "best_index_", "params": "best_params_", "score": "best_score_"},
     **{"folds": "folds_", "seeds": "fold_seeds_", "scores": "_left_out", "regularizers": "best_regularizers_"},
@@ -43,10 +47,7 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
     """Return a fitted estimator as JSON and arrays."""
     if type(model) is not ESTIMATORS.get(type(model).__name__):
         raise TypeError(f"a {type(model).__name__} cannot be saved; pass one of {', '.join(ESTIMATORS)}")
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        raise NotFittedError(f"this {type(model).__name__} is not fitted: call fit before save") from None
+    check_is_fitted(model, msg="this %(name)s is not fitted: call fit before save")
     graph = getattr(model, "graph_", None)
     return {
         "estimator": type(model).__name__,
@@ -55,7 +56,7 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
         "preprocessing": write_preprocessing(model._coding, arrays),
         "networks": write_networks(model.network_, "networks", arrays),
         "validation_loss": float(model.validation_loss_),
-        "history": write_history(model.history_, arrays),
+        "history": write_value({name: model.history_[name].to_numpy() for name in model.history_}, arrays),
         "graph": None if graph is None else write_graph(graph, arrays),
         "choice": write_folds(_folds_of(model), model.network_, arrays) if isinstance(model, CrossValidation) else None,
     }
@@ -63,19 +64,7 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
 
 def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
     """Undo :func:`write_model`."""
-    stored = fields(
-        content,
-        "its model",
-        estimator=str,
-        parameters=dict,
-        named=bool,
-        preprocessing=dict,
-        networks=dict,
-        validation_loss=float,
-        history=list[str],
-        graph=dict | None,
-        choice=dict | None,
-    )
+    stored = fields(content, "its model", **_FIELDS)
     if stored.estimator not in ESTIMATORS:
         raise Unreadable(f"its estimator is {stored.estimator!r}, which castlereg does not know")
     model = _new_model(ESTIMATORS[stored.estimator], stored.parameters, arrays)
@@ -83,7 +72,7 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
     _set_preprocessing(model, coding, stored.named)
     model.network_ = read_networks(stored.networks, "networks", coding, arrays)
     model.validation_loss_ = stored.validation_loss
-    model.history_ = read_history(stored.history, arrays)
+    model.history_ = pd.DataFrame(read_value(stored.history, arrays))
     if model.network_.has_all_nodes != (stored.graph is not None):
         raise Unreadable("its graph does not belong to its networks")
     if stored.graph is not None:

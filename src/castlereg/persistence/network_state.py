@@ -1,19 +1,17 @@
-"""Trained networks: weights and the members' own scales, of the shapes that the layout needs, and their history."""
+"""Trained networks: weights and the members' own scales, of the shapes that the layout needs."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from castlereg.data.rows import Coding
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.network import Dense, Parameters
-from castlereg.persistence.container import StoredArrays
+from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
-from castlereg.persistence.json_content import checked, fields
-from castlereg.persistence.values import Arrays
+from castlereg.persistence.json_content import fields
 from castlereg.training.standardization import Standardization
 
 
@@ -45,7 +43,7 @@ def read_networks(content: Any, where: str, coding: Coding, arrays: StoredArrays
     n_nodes = layout.n_nodes if form.all_nodes else len(layout.targets)
 
     def take(name: str, *shape: int | None) -> Any:
-        return arrays.take_finite(f"{where}/{name}", np.float32, (form.members, *shape))
+        return arrays.take(f"{where}/{name}", np.float32, (form.members, *shape), finite=True)
 
     inputs = take("input_weights", layout.n_channels, n_nodes, layout.output_width if form.linear else None)
     width = inputs.shape[-1]
@@ -72,18 +70,3 @@ def read_networks(content: Any, where: str, coding: Coding, arrays: StoredArrays
         None if all_numeric else take("null_loss", layout.n_nodes),
     )
     return FittedNetwork(layout, parameters, standardization, coding.encoder)
-
-
-def write_history(history: pd.DataFrame, arrays: Arrays) -> list[str]:
-    """Return the names of the columns; the columns are added to the arrays."""
-    arrays |= {f"history/{k}": history[name].to_numpy() for k, name in enumerate(history.columns)}
-    return [str(name) for name in history.columns]
-
-
-def read_history(content: Any, arrays: StoredArrays) -> pd.DataFrame:
-    """Undo :func:`write_history`."""
-    names = checked(content, list[str], "its history")
-    columns = [arrays.take(f"history/{k}", shape=(None,)) for k in range(len(names))]
-    if len({len(column) for column in columns}) > 1 or len(set(names)) != len(names):
-        raise Unreadable("its history has columns of different lengths or the same name")
-    return pd.DataFrame(dict(zip(names, columns, strict=True)))

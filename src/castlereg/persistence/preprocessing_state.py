@@ -6,16 +6,15 @@ from dataclasses import asdict
 from typing import Any, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from castlereg.data.encoding import Encoder, Scaling
 from castlereg.data.rows import Coding
 from castlereg.data.schema import ColumnSchema
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
-from castlereg.persistence.container import StoredArrays
+from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.json_content import fields
-from castlereg.persistence.values import Arrays, read_value, write_value
+from castlereg.persistence.values import read_value, write_value
 
 _COLUMN = get_type_hints(ColumnSchema)
 
@@ -71,17 +70,9 @@ def _read_target(content: Any, k: int, arrays: StoredArrays) -> Target:
     if stored.classes is None:
         return NumericTarget(stored.name, _read_scaling(f"targets/{k}", 1, arrays))
     classes = read_value(stored.classes, arrays)
-    if type(classes) is not np.ndarray or classes.ndim != 1 or len(classes) < 2 or not _are_sorted(classes):
+    if type(classes) is not np.ndarray or classes.ndim != 1 or len(classes) < 2 or not all(classes[:-1] < classes[1:]):
         raise Unreadable(f"target {stored.name!r} has invalid classes")
     return ClassTarget(stored.name, classes)
-
-
-def _are_sorted(classes: NDArray[Any]) -> bool:
-    """Tell whether these are different labels in order."""
-    try:
-        return bool(np.all(classes[:-1] < classes[1:]))
-    except TypeError:
-        return False
 
 
 def _write_scaling(scaling: Scaling, where: str, arrays: Arrays) -> None:
@@ -89,7 +80,7 @@ def _write_scaling(scaling: Scaling, where: str, arrays: Arrays) -> None:
 
 
 def _read_scaling(where: str, n: int, arrays: StoredArrays) -> Scaling:
-    center, spread = (arrays.take_finite(f"{where}/{name}", np.float64, (n,)) for name in ("center", "spread"))
+    center, spread = (arrays.take(f"{where}/{name}", np.float64, (n,), finite=True) for name in ("center", "spread"))
     if not (spread > 0).all():
         raise Unreadable(f"its array '{where}/spread' has numbers that are not positive")
     return Scaling(center, spread)

@@ -1,8 +1,8 @@
 """Values of options and results as JSON, each kind by a rule written here.
 
 None, booleans, integers, finite numbers, texts and lists are themselves in JSON. Anything else is
-``{"kind": name, "value": content}``, where the name is one of :data:`KINDS`: a name in a file is looked up there and
-nowhere else.
+``{"kind": name, "value": content}``, where the name is one of those below: it is looked up here and
+never imported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,15 @@ from sklearn import model_selection as splitters
 from castlereg import regularizers
 from castlereg.graph import EdgeConstraints
 from castlereg.notices import warn_user
-from castlereg.persistence.container import DTYPES, StoredArrays
+from castlereg.persistence.container import DTYPES, Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.json_content import checked, fields
 from castlereg.regularizers.released_castle import ReleasedCastle
 
-Arrays = dict[str, NDArray[Any]]
-"""Arrays to write, by their names in the file."""
-
 _MAX_DEPTH = 12
 _MAX_CHARACTERS = 50_000_000  # of a text array, which takes as many for every text as for the longest
 
-# Objects are written as the arguments of their constructor, which they keep under the same names.
-_CLASSES: dict[str, type] = {
+CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         *(regularizers.Castle, regularizers.L1, regularizers.L2, regularizers.Dropout, regularizers.Autoencoder),
@@ -41,11 +37,7 @@ _CLASSES: dict[str, type] = {
         *(splitters.TimeSeriesSplit, splitters.PredefinedSplit, splitters.LeaveOneOut, splitters.LeaveOneGroupOut),
     )
 }
-
-
-_BUILT_IN = ("float", "tuple", "dict", "numpy number", "array", "masked array", "text array", "object array")
-KINDS = frozenset((*_BUILT_IN, *_CLASSES))
-"""All kinds of values that a model file may hold, by their names in it."""
+"""Objects that are written as the arguments of their constructor, which they keep under the same names."""
 
 
 class NoWrittenForm(Exception):
@@ -89,7 +81,7 @@ def _written(value: Any, arrays: Arrays, inner: Callable[[Any], list[Any]]) -> t
         return "tuple", inner(value)
     if cls is dict:
         return "dict", [inner(pair) for pair in value.items()]
-    if _CLASSES.get(cls.__name__) is cls:
+    if CLASSES.get(cls.__name__) is cls:
         names = inspect.signature(cls).parameters
         return cls.__name__, dict(zip(names, inner(getattr(value, name) for name in names), strict=True))
     if isinstance(dtype, np.dtype) and dtype.name in DTYPES:
@@ -106,7 +98,7 @@ def _written(value: Any, arrays: Arrays, inner: Callable[[Any], list[Any]]) -> t
         if width * len(value) > _MAX_CHARACTERS:
             raise NoWrittenForm("it is too long")
         return "text array", {"width": width, "texts": value.tolist()}
-    raise NoWrittenForm(f"a {cls.__name__} can only be pickled")
+    raise NoWrittenForm(f"{cls.__name__} objects can only be pickled")
 
 
 def _add(array: NDArray[Any], arrays: Arrays) -> str:
@@ -128,81 +120,40 @@ def read_value(content: Any, arrays: StoredArrays, depth: int = 0) -> Any:
     if type(content) is not dict:
         return checked(content, float, "a value") if type(content) is float else content
     tagged = fields(content, "a value", kind=str, value=object)
-    if tagged.kind not in KINDS:
-        raise Unreadable(f"a value is of a kind {tagged.kind!r} that castlereg does not know")
     return _read(tagged.kind, tagged.value, arrays, inner)
 
 
 def _read(kind: str, content: Any, arrays: StoredArrays, inner: Callable[[Any], list[Any]]) -> Any:
     """Undo :func:`_written`."""
-    match kind:
-        case "float":
-            return float(checked(content, Literal["nan", "inf", "-inf"], "a number"))
-        case "tuple":
+    match kind, content:
+        case "float", "nan" | "inf" | "-inf":
+            return float(content)
+        case "tuple", list():
             return tuple(inner(content))
-        case "dict":
-            return _dict([inner(pair) for pair in checked(content, list, "a dict")])
-        case "numpy number":
-            return _numpy_number(*_pair(inner(content), "a NumPy number"))
-        case "array":
-            return arrays.take(checked(content, str, "the name of an array"))
-        case "masked array":
-            values, mask = _pair(checked(content, list[str], "a masked array"), "a masked array")
-            data = arrays.take(values)
+        case "dict", list():
+            pairs = {key: value for key, value in map(inner, content)}
+            if len(pairs) == len(content):
+                return pairs
+        case "numpy number", [str(name), number] if name in DTYPES:
+            (number,), make = inner([number]), DTYPES[name].type
+            if type(number) is type(make(0).item()):
+                return make(number)
+        case "array", str(name):
+            return arrays.take(name)
+        case "masked array", [str(name), str(mask)]:
+            data = arrays.take(name)
             return np.ma.MaskedArray(data, arrays.take(mask, bool, data.shape))
-        case "text array":
+        case "text array", dict():
             stored = fields(content, "a text array", width=int, texts=list[str])
-            return _text_array(stored.width, stored.texts)
-        case "object array":
-            return _object_array(inner(content))
-    return _object(_CLASSES[kind], checked(content, dict, f"its {kind}"), inner)
-
-
-def _pair(items: list[Any], where: str) -> list[Any]:
-    if len(items) != 2:
-        raise Unreadable(f"{where} is not a pair")
-    return items
-
-
-def _dict(pairs: list[list[Any]]) -> dict[Any, Any]:
-    try:
-        read = {key: value for key, value in pairs}
-    except (TypeError, ValueError) as error:
-        raise Unreadable(f"a dict is not made of pairs of key and value ({error})") from None
-    if len(read) != len(pairs):
-        raise Unreadable("a dict has a key twice")
-    return read
-
-
-def _numpy_number(name: Any, number: Any) -> Any:
-    dtype = DTYPES.get(name) if type(name) is str else None
-    if dtype is None or type(number) is not type(dtype.type(0).item()):
-        raise Unreadable(f"{number!r} is not a NumPy number of dtype {name!r}")
-    try:
-        return dtype.type(number)
-    except OverflowError as error:
-        raise Unreadable(f"{number!r} is not of dtype {name!r} ({error})") from None
-
-
-def _text_array(width: int, texts: list[str]) -> NDArray[Any]:
-    if width * max(len(texts), 1) > _MAX_CHARACTERS or max(map(len, texts), default=0) > width:
-        raise Unreadable(f"{len(texts)} texts do not fit into an array of width {width}")
-    return np.array(texts, f"U{width}")
-
-
-def _object_array(items: list[Any]) -> NDArray[Any]:
-    array = np.empty(len(items), object)
-    for i, item in enumerate(items):  # a slice would unpack lists
-        array[i] = item
-    return array
-
-
-def _object(cls: type, options: dict[str, Any], inner: Callable[[Any], list[Any]]) -> Any:
-    """Make an object; arguments that a file does not have, because they came later, are left at their defaults."""
-    unknown = options.keys() - inspect.signature(cls).parameters.keys()
-    if unknown:
-        raise Unreadable(f"its {cls.__name__} has unknown options {sorted(unknown)}")
-    try:
-        return cls(**dict(zip(options, inner(list(options.values())), strict=True)))
-    except (TypeError, ValueError, AttributeError) as error:
-        raise Unreadable(f"its {cls.__name__} has options that do not fit ({error})") from None
+            size = stored.width * max(len(stored.texts), 1)
+            if size <= _MAX_CHARACTERS and max(map(len, stored.texts), default=0) <= stored.width:
+                return np.array(stored.texts, f"U{stored.width}")
+        case "object array", list():
+            array = np.empty(len(content), object)
+            for i, item in enumerate(inner(content)):  # a slice would unpack lists
+                array[i] = item
+            return array
+        case _, dict() if kind in CLASSES:  # arguments that came after the file was written are left at their defaults
+            if content.keys() <= inspect.signature(CLASSES[kind]).parameters.keys():
+                return CLASSES[kind](**dict(zip(content, inner([*content.values()]), strict=True)))
+    raise Unreadable(f"castlereg does not know the kind {kind!r} of a value, or its content does not fit")
