@@ -1,10 +1,10 @@
-"""Models in files: one zip of safetensors and JSON, without pickle.
+"""Models in files: one safetensors file with the model's JSON and a digest in its metadata, without pickle.
 
-``model_file`` saves and loads; ``archive`` is the zip and its digests; ``model_state`` says what a fitted estimator is
-made of, part by part; ``values`` how options are written, kind by kind.
+``model_file`` saves and loads; ``container`` is the file; ``model_state`` takes an estimator apart and puts it together
+again, one file per part; ``values`` writes options, kind by kind.
 """
 
+from castlereg.persistence.errors import ModelFileError
 from castlereg.persistence.model_file import load, save
-from castlereg.persistence.refusal import ModelFileError
 
 __all__ = ["ModelFileError", "load", "save"]

@@ -1,4 +1,4 @@
-"""Trained networks, written and read: weights and the members' own scales, of the shapes that the layout needs."""
+"""Trained networks: weights and the members' own scales, of the shapes that the layout needs."""
 
 from __future__ import annotations
 
@@ -6,46 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.scaling import Standardization
+from castlereg.data.rows import Coding
 from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.network import Dense, Parameters
-from castlereg.persistence.arrays import ArrayReader, ArrayWriter
-from castlereg.persistence.json_content import Content
-from castlereg.persistence.refusal import Unreadable
+from castlereg.persistence.container import Arrays, StoredArrays
+from castlereg.persistence.errors import Unreadable
+from castlereg.persistence.json_content import fields
+from castlereg.training.standardization import Standardization
 
 
-def write_networks(network: FittedNetwork, where: str, arrays: ArrayWriter) -> dict[str, Any]:
-    """Write a stack of networks.
-
-    Parameters
-    ----------
-    network : FittedNetwork
-        Its preprocessing is written elsewhere.
-    where : str
-        Before the names of the arrays.
-    arrays : ArrayWriter
-
-    Returns
-    -------
-    dict
-    """
+def write_networks(network: FittedNetwork, where: str, arrays: Arrays) -> dict[str, Any]:
+    """Return the form of a stack as JSON; weights and scales are added to the arrays, ``where`` before their names."""
     parameters = network.parameters
-    fields = {
-        "input_weights": parameters.input_weights,
-        "input_bias": parameters.input_bias,
-        "output_weights": parameters.output_weights,
-        "output_bias": parameters.output_bias,
-        **network.standardization._asdict(),
-    }
+    weights = {**parameters._asdict(), **network.standardization._asdict()}
+    del weights["hidden"]
     for m, layer in enumerate(parameters.hidden):
-        fields |= {f"hidden/{m}/weights": layer.weights, f"hidden/{m}/bias": layer.bias}
-    for name, array in fields.items():
+        weights |= {f"hidden/{m}/weights": layer.weights, f"hidden/{m}/bias": layer.bias}
+    for name, array in weights.items():
         if array is None:
             continue
         if not np.isfinite(array).all():
-            raise ValueError(f"the model's {name} are not finite, so it cannot predict: fit it anew")
-        arrays.add(f"{where}/{name}", array)
+            raise ValueError(f"the model's {name} are not finite, so it cannot predict: fit it again")
+        arrays[f"{where}/{name}"] = array
     return {
         "members": network.n_members,
         "all_nodes": network.has_all_nodes,
@@ -54,45 +36,30 @@ def write_networks(network: FittedNetwork, where: str, arrays: ArrayWriter) -> d
     }
 
 
-def read_networks(content: Content, where: str, coding: Preprocessing, arrays: ArrayReader) -> FittedNetwork:
-    """Undo :func:`write_networks`.
-
-    Parameters
-    ----------
-    content : Content
-    where : str
-    coding : Preprocessing
-    arrays : ArrayReader
-
-    Returns
-    -------
-    FittedNetwork
-    """
-    content.only("members", "all_nodes", "linear", "hidden_layers")
+def read_networks(content: Any, where: str, coding: Coding, arrays: StoredArrays) -> FittedNetwork:
+    """Undo :func:`write_networks`."""
+    form = fields(content, "its networks", members=int, all_nodes=bool, linear=bool, hidden_layers=int)
     layout = coding.layout
-    members = content.integer("members")
-    n_nodes = layout.n_nodes if content.flag("all_nodes") else len(layout.targets)
-    outputs = layout.output_width
+    n_nodes = layout.n_nodes if form.all_nodes else len(layout.targets)
 
     def take(name: str, *shape: int | None) -> Any:
-        return arrays.take_finite(f"{where}/{name}", np.float32, (members, *shape))
+        return arrays.take(f"{where}/{name}", np.float32, (form.members, *shape), finite=True)
 
-    linear = content.flag("linear")
-    inputs = take("input_weights", layout.n_channels, n_nodes, outputs if linear else None)
+    inputs = take("input_weights", layout.n_channels, n_nodes, layout.output_width if form.linear else None)
     width = inputs.shape[-1]
     bias, hidden = take("input_bias", n_nodes, width), []
-    for m in range(content.integer("hidden_layers")):
-        layer = Dense(take(f"hidden/{m}/weights", width, None), None)  # type: ignore[arg-type]
-        width = layer.weights.shape[-1]
-        hidden.append(layer._replace(bias=take(f"hidden/{m}/bias", width)))
-    if members < 1 or width < 1 or (linear and hidden):
-        raise Unreadable(f"it has {members} networks of {len(hidden)} hidden layers of width {width}")
+    for m in range(form.hidden_layers):
+        weights = take(f"hidden/{m}/weights", width, None)
+        width = weights.shape[-1]
+        hidden.append(Dense(weights, take(f"hidden/{m}/bias", width)))
+    if form.members < 1 or width < 1 or (form.linear and hidden):
+        raise Unreadable(f"it has {form.members} networks of {len(hidden)} hidden layers of width {width}")
     parameters = Parameters(
         inputs,
         bias,
         tuple(hidden),
-        None if linear else take("output_weights", n_nodes, width, outputs),
-        None if linear else take("output_bias", n_nodes, outputs),
+        None if form.linear else take("output_weights", n_nodes, width, layout.output_width),
+        None if form.linear else take("output_bias", n_nodes, layout.output_width),
     )
     clipped, all_numeric = bool(layout.is_clipped.any()), bool(layout.is_kind("numeric").all())
     standardization = Standardization(
@@ -102,4 +69,4 @@ def read_networks(content: Content, where: str, coding: Preprocessing, arrays: A
         take("clip_rate", layout.n_channels) if clipped else None,
         None if all_numeric else take("null_loss", layout.n_nodes),
     )
-    return FittedNetwork(parameters, standardization, coding)
+    return FittedNetwork(layout, parameters, standardization, coding.encoder)

@@ -1,277 +1,159 @@
 """Values of options and results as JSON, each kind by a rule written here.
 
-None, booleans, whole numbers, finite numbers, texts and lists are themselves in JSON. All else is
-``{"kind": name, "is": content}``, where the name is one of :data:`KINDS`: a name in a file is looked up there and
-nowhere else.
+None, booleans, integers, finite numbers, texts and lists are themselves in JSON. Anything else is
+``{"kind": name, "value": content}``, where the name is one of those below: it is looked up here and
+never imported.
 """
 
 from __future__ import annotations
 
-import dataclasses
+import inspect
 import math
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from sklearn.model_selection import (
-    GroupKFold,
-    GroupShuffleSplit,
-    KFold,
-    LeaveOneGroupOut,
-    LeaveOneOut,
-    PredefinedSplit,
-    ShuffleSplit,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-    TimeSeriesSplit,
-)
+from numpy.typing import NDArray
+from sklearn import model_selection as splitters
 
+from castlereg import regularizers
 from castlereg.graph import EdgeConstraints
-from castlereg.persistence.arrays import DTYPES, ArrayReader, ArrayWriter
-from castlereg.persistence.json_content import Content
-from castlereg.persistence.refusal import Unreadable
-from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
+from castlereg.notices import warn_user
+from castlereg.persistence.container import DTYPES, Arrays, StoredArrays
+from castlereg.persistence.errors import Unreadable
+from castlereg.persistence.json_content import checked, fields
 from castlereg.regularizers.released_castle import ReleasedCastle
 
-_DEEPEST = 12
-_MOST_CHARACTERS = 50_000_000  # of a text array, which takes as many for every text as for the longest
+_MAX_DEPTH = 12
+_MAX_CHARACTERS = 50_000_000  # of a text array, which takes as many for every text as for the longest
+
+CLASSES: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        *(regularizers.Castle, regularizers.L1, regularizers.L2, regularizers.Dropout, regularizers.Autoencoder),
+        *(regularizers.BatchNorm, regularizers.InputNoise, regularizers.MixUp, ReleasedCastle, EdgeConstraints),
+        *(splitters.KFold, splitters.StratifiedKFold, splitters.GroupKFold, splitters.StratifiedGroupKFold),
+        *(splitters.ShuffleSplit, splitters.StratifiedShuffleSplit, splitters.GroupShuffleSplit),
+        *(splitters.TimeSeriesSplit, splitters.PredefinedSplit, splitters.LeaveOneOut, splitters.LeaveOneGroupOut),
+    )
+}
+"""Objects that are written as the arguments of their constructor, which they keep under the same names."""
 
 
 class NoWrittenForm(Exception):
     """A value that only pickle could store."""
 
 
-Write = Callable[[Any, ArrayWriter, int], Any]
-Read = Callable[[Content, ArrayReader, int], Any]
+def write_option(name: str, value: Any, arrays: Arrays) -> Any:
+    """Write an option, or None with a warning if only pickle could store it: no option is needed to predict."""
+    try:
+        return write_value(value, arrays)
+    except NoWrittenForm as error:
+        warn_user(
+            f"{name}={value!r} is not saved: {error}. The loaded model predicts the same and has {name}=None; "
+            "set it before you fit again"
+        )
+        return None
 
 
-class Kind(NamedTuple):
-    """A kind of value: which values are of it, and how it is written and read."""
-
-    fits: Callable[[Any], bool]
-    write: Write  # to what stands under "is"
-    read: Read  # of an object with the field "is"
-
-
-def write_value(value: Any, arrays: ArrayWriter, depth: int = 0) -> Any:
-    """Write a value as JSON; arrays of numbers go to the others.
-
-    Parameters
-    ----------
-    value : object
-    arrays : ArrayWriter
-    depth : int
-        How many values this one is in.
-
-    Returns
-    -------
-    object
-        For :func:`json.dumps`.
-    """
+def write_value(value: Any, arrays: Arrays, depth: int = 0) -> Any:
+    """Return a value as JSON; arrays of numbers are added to the others."""
     if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
         return value
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         raise NoWrittenForm("it is nested too deeply")
+
+    def inner(values: Any) -> list[Any]:
+        return [write_value(item, arrays, depth + 1) for item in values]
+
     if type(value) is list:
-        return [write_value(one, arrays, depth + 1) for one in value]
-    for name, kind in KINDS.items():
-        if kind.fits(value):
-            return {"kind": name, "is": kind.write(value, arrays, depth + 1)}
-    raise NoWrittenForm(f"a {type(value).__name__} has no form but pickle's")
+        return inner(value)
+    kind, content = _written(value, arrays, inner)
+    return {"kind": kind, "value": content}
 
 
-def read_value(content: Any, arrays: ArrayReader, depth: int = 0) -> Any:
-    """Undo :func:`write_value`.
+def _written(value: Any, arrays: Arrays, inner: Callable[[Any], list[Any]]) -> tuple[str, Any]:
+    """Return the kind of a value and its content."""
+    cls, dtype = type(value), getattr(value, "dtype", None)
+    if cls is float:
+        return "float", repr(value)
+    if cls is tuple:
+        return "tuple", inner(value)
+    if cls is dict:
+        return "dict", [inner(pair) for pair in value.items()]
+    if CLASSES.get(cls.__name__) is cls:
+        names = inspect.signature(cls).parameters
+        return cls.__name__, dict(zip(names, inner(getattr(value, name) for name in names), strict=True))
+    if isinstance(dtype, np.dtype) and dtype.name in DTYPES:
+        if isinstance(value, np.generic):
+            return "numpy number", [dtype.name, *inner([value.item()])]
+        if cls is np.ndarray:
+            return "array", _add(value, arrays)
+        if cls is np.ma.MaskedArray:
+            return "masked array", [_add(value.data, arrays), _add(np.ma.getmaskarray(value), arrays)]
+    if cls is np.ndarray and value.ndim == 1 and value.dtype.kind == "O":
+        return "object array", inner(value)
+    if cls is np.ndarray and value.ndim == 1 and value.dtype.kind == "U":
+        width = value.dtype.itemsize // np.dtype("U1").itemsize
+        if width * len(value) > _MAX_CHARACTERS:
+            raise NoWrittenForm("it is too long")
+        return "text array", {"width": width, "texts": value.tolist()}
+    raise NoWrittenForm(f"{cls.__name__} objects can only be pickled")
 
-    Parameters
-    ----------
-    content : object
-        Parsed JSON.
-    arrays : ArrayReader
-    depth : int
 
-    Returns
-    -------
-    object
-    """
-    if depth > _DEEPEST:
+def _add(array: NDArray[Any], arrays: Arrays) -> str:
+    name = f"values/{len(arrays)}"
+    arrays[name] = array
+    return name
+
+
+def read_value(content: Any, arrays: StoredArrays, depth: int = 0) -> Any:
+    """Undo :func:`write_value`."""
+    if depth > _MAX_DEPTH:
         raise Unreadable("a value is nested too deeply")
+
+    def inner(values: Any) -> list[Any]:
+        return [read_value(item, arrays, depth + 1) for item in checked(values, list, "a value")]
+
     if type(content) is list:
-        return [read_value(one, arrays, depth + 1) for one in content]
+        return inner(content)
     if type(content) is not dict:
-        return Content({"value": content}, "a value").number("value") if type(content) is float else content
-    tagged = Content(content, "a value")
-    tagged.only("kind", "is")
-    return KINDS[tagged.text("kind", KINDS)].read(tagged, arrays, depth + 1)
+        return checked(content, float, "a value") if type(content) is float else content
+    tagged = fields(content, "a value", kind=str, value=object)
+    return _read(tagged.kind, tagged.value, arrays, inner)
 
 
-# --- numbers and containers --------------------------------------------------------------------------
-
-_UNUSUAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-
-
-def _write_unusual(value: float, arrays: ArrayWriter, depth: int) -> str:
-    return repr(value)
-
-
-def _read_unusual(content: Content, arrays: ArrayReader, depth: int) -> float:
-    return _UNUSUAL[content.text("is", _UNUSUAL)]
-
-
-def _write_tuple(value: tuple[Any, ...], arrays: ArrayWriter, depth: int) -> list[Any]:
-    return [write_value(one, arrays, depth) for one in value]
-
-
-def _read_tuple(content: Content, arrays: ArrayReader, depth: int) -> tuple[Any, ...]:
-    return tuple(read_value(one, arrays, depth) for one in content.items("is"))
-
-
-def _write_dict(value: dict[Any, Any], arrays: ArrayWriter, depth: int) -> list[Any]:
-    return [[write_value(key, arrays, depth), write_value(one, arrays, depth)] for key, one in value.items()]
-
-
-def _read_dict(content: Content, arrays: ArrayReader, depth: int) -> dict[Any, Any]:
-    pairs = [_read_tuple(Content({"is": pair}, "a dict"), arrays, depth) for pair in content.items("is")]
-    try:
-        read = dict(pairs)
-    except (TypeError, ValueError) as error:
-        raise Unreadable(f"a dict has no pairs of key and value ({error})") from None
-    if len(read) != len(pairs):
-        raise Unreadable("a dict has a key twice")
-    return read
-
-
-# --- NumPy -------------------------------------------------------------------------------------------
-
-
-def _write_scalar(value: np.generic, arrays: ArrayWriter, depth: int) -> list[Any]:
-    return [value.dtype.name, write_value(value.item(), arrays, depth)]
-
-
-def _read_scalar(content: Content, arrays: ArrayReader, depth: int) -> Any:
-    if len(content.items("is")) != 2:
-        raise Unreadable("a NumPy number is no pair of dtype and number")
-    name, number = (read_value(one, arrays, depth) for one in content.items("is"))
-    dtype = DTYPES.get(name) if type(name) is str else None
-    if dtype is None or type(number) is not type(dtype.type(0).item()):
-        raise Unreadable(f"{number!r} is no NumPy number of dtype {name!r}")
-    try:
-        return dtype.type(number)
-    except OverflowError as error:
-        raise Unreadable(f"{number!r} is no {name} ({error})") from None
-
-
-def _write_array(value: Any, arrays: ArrayWriter, depth: int) -> str:
-    return arrays.add_next(value)
-
-
-def _read_array(content: Content, arrays: ArrayReader, depth: int) -> Any:
-    return arrays.take(content.text("is"))
-
-
-def _write_masked(value: np.ma.MaskedArray[Any, Any], arrays: ArrayWriter, depth: int) -> list[str]:
-    return [arrays.add_next(np.asarray(value.data)), arrays.add_next(np.ma.getmaskarray(value))]
-
-
-def _read_masked(content: Content, arrays: ArrayReader, depth: int) -> Any:
-    names = content.texts("is")
-    if len(names) != 2:
-        raise Unreadable("a masked array is no pair of values and mask")
-    data = arrays.take(names[0])
-    return np.ma.MaskedArray(data, arrays.take(names[1], bool, data.shape))
-
-
-def _write_texts(value: Any, arrays: ArrayWriter, depth: int) -> dict[str, Any]:
-    width = value.dtype.itemsize // np.dtype("U1").itemsize
-    if width * len(value) > _MOST_CHARACTERS:
-        raise NoWrittenForm("it is too long")
-    return {"width": width, "texts": value.tolist()}
-
-
-def _read_texts(content: Content, arrays: ArrayReader, depth: int) -> Any:
-    stored = content.part("is")
-    stored.only("width", "texts")
-    width, texts = stored.integer("width"), stored.texts("texts")
-    if width * len(texts) > _MOST_CHARACTERS or max(map(len, texts), default=0) > width:
-        raise Unreadable(f"{len(texts)} texts do not fit into an array of width {width}")
-    return np.array(texts, f"U{width}")
-
-
-def _write_objects(value: Any, arrays: ArrayWriter, depth: int) -> list[Any]:
-    return [write_value(one, arrays, depth) for one in value]
-
-
-def _read_objects(content: Content, arrays: ArrayReader, depth: int) -> Any:
-    items = content.items("is")
-    read = np.empty(len(items), object)
-    for i, one in enumerate(items):
-        read[i] = read_value(one, arrays, depth)
-    return read
-
-
-def _is_array(value: Any) -> bool:
-    return type(value) is np.ndarray
-
-
-# --- objects of castlereg and splitters of scikit-learn ----------------------------------------------
-
-
-def _object_kind(cls: type, names: Iterable[str]) -> Kind:
-    """Describe a class by the arguments it is made with, which it keeps under the same names.
-
-    Those that a file does not have, because they came later, are left at their defaults.
-    """
-    names = tuple(names)
-
-    def write(value: Any, arrays: ArrayWriter, depth: int) -> dict[str, Any]:
-        return {name: write_value(getattr(value, name), arrays, depth) for name in names}
-
-    def read(content: Content, arrays: ArrayReader, depth: int) -> Any:
-        stored = content.part("is")
-        given = stored.among(names)
-        try:
-            return cls(**{name: read_value(stored.any(name), arrays, depth) for name in given})
-        except (TypeError, ValueError, AttributeError) as error:
-            raise Unreadable(f"its {cls.__name__} has options that do not fit ({error})") from None
-
-    return Kind(lambda value: type(value) is cls, write, read)
-
-
-_DATACLASSES: tuple[type, ...] = (
-    *(Castle, ReleasedCastle, L1, L2, Dropout, Autoencoder, BatchNorm, InputNoise, MixUp),
-    EdgeConstraints,
-)
-_SHUFFLED_FOLDS = ("n_splits", "shuffle", "random_state")
-_SHARES = ("n_splits", "test_size", "train_size", "random_state")
-_SPLITTERS: dict[type, tuple[str, ...]] = {
-    KFold: _SHUFFLED_FOLDS,
-    StratifiedKFold: _SHUFFLED_FOLDS,
-    GroupKFold: _SHUFFLED_FOLDS,
-    StratifiedGroupKFold: _SHUFFLED_FOLDS,
-    ShuffleSplit: _SHARES,
-    StratifiedShuffleSplit: _SHARES,
-    GroupShuffleSplit: _SHARES,
-    TimeSeriesSplit: ("n_splits", "max_train_size", "test_size", "gap"),
-    PredefinedSplit: ("test_fold",),
-    LeaveOneOut: (),
-    LeaveOneGroupOut: (),
-}
-
-KINDS: dict[str, Kind] = {
-    "float": Kind(lambda v: type(v) is float, _write_unusual, _read_unusual),
-    "tuple": Kind(lambda v: type(v) is tuple, _write_tuple, _read_tuple),
-    "dict": Kind(lambda v: type(v) is dict, _write_dict, _read_dict),
-    "numpy number": Kind(lambda v: isinstance(v, np.generic) and v.dtype.name in DTYPES, _write_scalar, _read_scalar),
-    "array": Kind(lambda v: _is_array(v) and v.dtype.name in DTYPES, _write_array, _read_array),
-    "masked array": Kind(
-        lambda v: type(v) is np.ma.MaskedArray and v.dtype.name in DTYPES,
-        _write_masked,
-        _read_masked,
-    ),
-    "text array": Kind(lambda v: _is_array(v) and v.dtype.kind == "U" and v.ndim == 1, _write_texts, _read_texts),
-    "object array": Kind(lambda v: _is_array(v) and v.dtype == object and v.ndim == 1, _write_objects, _read_objects),
-    **{cls.__name__: _object_kind(cls, (field.name for field in dataclasses.fields(cls))) for cls in _DATACLASSES},
-    **{cls.__name__: _object_kind(cls, names) for cls, names in _SPLITTERS.items()},
-}
-"""All kinds of values that a model file may hold, by their names in it."""
+def _read(kind: str, content: Any, arrays: StoredArrays, inner: Callable[[Any], list[Any]]) -> Any:
+    """Undo :func:`_written`."""
+    match kind, content:
+        case "float", "nan" | "inf" | "-inf":
+            return float(content)
+        case "tuple", list():
+            return tuple(inner(content))
+        case "dict", list():
+            pairs = {key: value for key, value in map(inner, content)}
+            if len(pairs) == len(content):
+                return pairs
+        case "numpy number", [str(name), number] if name in DTYPES:
+            (number,), make = inner([number]), DTYPES[name].type
+            if type(number) is type(make(0).item()):
+                return make(number)
+        case "array", str(name):
+            return arrays.take(name)
+        case "masked array", [str(name), str(mask)]:
+            data = arrays.take(name)
+            return np.ma.MaskedArray(data, arrays.take(mask, bool, data.shape))
+        case "text array", dict():
+            stored = fields(content, "a text array", width=int, texts=list[str])
+            size = stored.width * max(len(stored.texts), 1)
+            if size <= _MAX_CHARACTERS and max(map(len, stored.texts), default=0) <= stored.width:
+                return np.array(stored.texts, f"U{stored.width}")
+        case "object array", list():
+            array = np.empty(len(content), object)
+            for i, item in enumerate(inner(content)):  # a slice would unpack lists
+                array[i] = item
+            return array
+        case _, dict() if kind in CLASSES:  # arguments that came after the file was written are left at their defaults
+            if content.keys() <= inspect.signature(CLASSES[kind]).parameters.keys():
+                return CLASSES[kind](**dict(zip(content, inner([*content.values()]), strict=True)))
+    raise Unreadable(f"castlereg does not know the kind {kind!r} of a value, or its content does not fit")
