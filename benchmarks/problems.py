@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.acyclicity import AcyclicityFunction
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
 from castlereg.training import Member, Schedule, Table, train
@@ -33,7 +34,7 @@ class Stack:
     epochs: int
     reconstruct: Any = "all"
     betas: tuple[float, ...] = (0.01,)
-    acyclicity: str = "expm"
+    acyclicity: str | AcyclicityFunction = "expm"
     data: NDArray[np.float32] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -26,8 +26,8 @@ from castlereg.objective import (
     regularized_loss,
     trained_nodes,
 )
+from castlereg.paper.released import ReleasedCastle
 from castlereg.regularizers import L1, L2, Castle
-from castlereg.regularizers.released_castle import ReleasedCastle
 from castlereg.training.standardization import null_losses
 
 

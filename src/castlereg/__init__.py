@@ -1,6 +1,5 @@
 """Neural networks on tables, regularized by learning the causal graph of the columns (CASTLE)."""
 
-from castlereg.bound import generalization_bound
 from castlereg.comparison import Comparison, compare
 from castlereg.estimators import (
     CastleClassifier,
@@ -36,7 +35,6 @@ __all__ = [
     "NetworkRegressor",
     "NetworkRegressorCV",
     "compare",
-    "generalization_bound",
     "load",
     "onnx_inputs",
     "save",

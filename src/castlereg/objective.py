@@ -33,7 +33,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from castlereg.acyclicity import ACYCLICITY, resolve_acyclicity
+from castlereg.acyclicity import ACYCLICITY, AcyclicityFunction, resolve_acyclicity
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, forward, hidden_units, output_layer, select, squared_adjacency
 
@@ -141,14 +141,14 @@ def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
     return jnp.where(numeric, 0.5 * jnp.log(jnp.maximum(mean, 1e-6)), mean * null_loss)
 
 
-def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "expm") -> Array:
+def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str | AcyclicityFunction = "expm") -> Array:
     """Square of h(A), ``R`` of eq. 7 and 2.
 
     Parameters
     ----------
     input_weights : array of shape (channels, nodes, width)
     layout : Layout
-    acyclicity : str
+    acyclicity : str or callable
         Which h, as in :func:`cycle_measure`.
 
     Returns
@@ -158,22 +158,23 @@ def acyclicity_loss(input_weights: Array, layout: Layout, acyclicity: str = "exp
     return cycle_measure(squared_adjacency(input_weights, layout), acyclicity) ** 2
 
 
-def cycle_measure(adjacency: Array, acyclicity: str = "expm") -> Array:
+def cycle_measure(adjacency: Array, acyclicity: str | AcyclicityFunction = "expm") -> Array:
     """Return h(A) itself, of which eq. 7 has the square.
 
     Parameters
     ----------
     adjacency : array of shape (nodes, nodes)
         From :func:`castlereg.network.squared_adjacency`.
-    acyclicity : str
-        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`, or ``"auto"``, see
-        :func:`castlereg.acyclicity.resolve_acyclicity`.
+    acyclicity : str or callable
+        Which h: a key of :data:`castlereg.acyclicity.ACYCLICITY`, ``"auto"`` (see
+        :func:`castlereg.acyclicity.resolve_acyclicity`) or a JAX function of the adjacency.
 
     Returns
     -------
     array of shape ()
     """
-    return ACYCLICITY[resolve_acyclicity(acyclicity, len(adjacency))](adjacency)
+    chosen = resolve_acyclicity(acyclicity, len(adjacency))
+    return (ACYCLICITY[chosen] if isinstance(chosen, str) else chosen)(adjacency)
 
 
 def l1_norm(input_weights: Array, penalized: Array | None = None) -> Array:

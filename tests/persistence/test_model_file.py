@@ -22,9 +22,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 import castlereg
-from castlereg import CastleRegressor, NetworkRegressor, estimators, generalization_bound
+from castlereg import CastleRegressor, NetworkRegressor, estimators
 from castlereg.data.encoding import Encoder
 from castlereg.estimators.fitted_network import FittedNetwork
+from castlereg.paper import generalization_bound
 from castlereg.persistence import model_file
 from castlereg.persistence.model_state import ESTIMATORS
 from tests.fitted_models import NAMES, fitted

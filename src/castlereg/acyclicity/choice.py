@@ -7,18 +7,12 @@ from typing import Final
 
 from jax import Array
 
-from castlereg.acyclicity.exponential import trace_exponential, truncated_series
+from castlereg.acyclicity.exponential import trace_exponential
 from castlereg.acyclicity.logdet import log_determinant
-from castlereg.acyclicity.polynomial import trace_polynomial
-from castlereg.acyclicity.spectral import spectral_radius
 
-ACYCLICITY: Final[dict[str, Callable[[Array], Array]]] = {
-    "expm": trace_exponential,
-    "series": truncated_series,
-    "logdet": log_determinant,
-    "polynomial": trace_polynomial,
-    "spectral": spectral_radius,
-}
+AcyclicityFunction = Callable[[Array], Array]
+
+ACYCLICITY: Final[dict[str, AcyclicityFunction]] = {"expm": trace_exponential, "logdet": log_determinant}
 """The functions by the names that estimators take as ``acyclicity=``, which also take ``"auto"``."""
 
 ACYCLICITY_CHOICES: Final = (*ACYCLICITY, "auto")
@@ -27,25 +21,25 @@ ACYCLICITY_CHOICES: Final = (*ACYCLICITY, "auto")
 _MOST_NODES_OF_EXPM: Final = 200
 
 
-def resolve_acyclicity(name: str, n_nodes: int) -> str:
+def resolve_acyclicity(name: str | AcyclicityFunction, n_nodes: int) -> str | AcyclicityFunction:
     """Return the measure of cycles that ``name`` stands for.
 
     Parameters
     ----------
-    name : str
-        A key of :data:`ACYCLICITY`, which is returned as it is, or ``"auto"``: ``"expm"``, the paper's, up to 200
+    name : str or callable
+        A key of :data:`ACYCLICITY` or a function, which is returned as it is, or ``"auto"``: ``"expm"``, the paper's, up to 200
         nodes, and ``"logdet"`` beyond.
     n_nodes : int
         Columns and targets.
 
     Returns
     -------
-    str
+    str or callable
 
     Examples
     --------
-    >>> resolve_acyclicity("auto", 14), resolve_acyclicity("auto", 1000), resolve_acyclicity("series", 1000)
-    ('expm', 'logdet', 'series')
+    >>> resolve_acyclicity("auto", 14), resolve_acyclicity("auto", 1000), resolve_acyclicity("expm", 1000)
+    ('expm', 'logdet', 'expm')
     """
     if name != "auto":
         return name

@@ -186,7 +186,6 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             hidden_layer_sizes=sizes,
             schedule=self._schedule(),
             input_init=self.input_init,  # type: ignore[arg-type]
-            released_init=self._released(),
             progress=bool(self.verbose),
         )
         return stack, [member.validation_rows.astype(np.int64) for member in members]
@@ -293,9 +292,6 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _all_regularizers(self) -> tuple[Regularizer, ...]:
         return check_regularizers(self.regularizers)
-
-    def _released(self) -> bool:
-        return False
 
     def _schedule(self) -> Schedule:
         return Schedule(float(self.learning_rate), int(self.batch_size), int(self.max_epochs), int(self.patience))

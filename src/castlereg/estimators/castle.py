@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from castlereg.acyclicity import ACYCLICITY_CHOICES, resolve_acyclicity
+from castlereg.acyclicity import ACYCLICITY_CHOICES, AcyclicityFunction, resolve_acyclicity
 from castlereg.data.rows import Coding
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.graph import CausalGraph
@@ -18,8 +17,7 @@ from castlereg.layout import EdgeRules
 from castlereg.options import check_choice
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.regularizers.released_castle import ReleasedCastle
-from castlereg.training import Schedule, TrainedStack
+from castlereg.training import TrainedStack
 
 
 class CastleEstimator(NetworkEstimator):
@@ -31,13 +29,12 @@ class CastleEstimator(NetworkEstimator):
         reg_lambda: float = 1.0,
         *,
         hidden_layer_sizes: Literal["auto"] | tuple[int, ...] = "auto",
-        acyclicity: str = "expm",
+        acyclicity: str | AcyclicityFunction = "expm",
         acyclicity_schedule: str = "fixed",
         sparsity: str = "l1",
         reconstruct: Literal["all"] | int = "all",
         regularizers: Sequence[Regularizer] = (),
         constraints: EdgeConstraints | None = None,
-        setting: str = "paper",
         input_init: str = "small",
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
         scaling: str = "standard",
@@ -74,7 +71,6 @@ class CastleEstimator(NetworkEstimator):
         self.sparsity = sparsity
         self.reconstruct = reconstruct
         self.constraints = constraints
-        self.setting = setting
 
     def fit(
         self,
@@ -115,7 +111,7 @@ class CastleEstimator(NetworkEstimator):
 
     def _keep_acyclicity(self, n_nodes: int) -> None:
         """Keep the measure of cycles that was used."""
-        self.acyclicity_ = resolve_acyclicity("series" if self._released() else self.acyclicity, n_nodes)
+        self.acyclicity_ = resolve_acyclicity(self.acyclicity, n_nodes)
 
     def _edge_rules(self, names: list[str], n_targets: int, graph: CausalGraph | None) -> EdgeRules | None:
         if not isinstance(self.constraints, EdgeConstraints | None):
@@ -141,20 +137,16 @@ class CastleEstimator(NetworkEstimator):
 
     def _castle(self, reg_beta: float, reg_lambda: float) -> tuple[Regularizer, ...]:
         """Put CASTLE with these strengths before the other regularizers."""
-        check_choice("setting", self.setting, ["paper", "released"])
         others = check_regularizers(self.regularizers)
         if any(isinstance(one, Castle) for one in others):
             raise ValueError(
                 f"{type(self).__name__} has Castle already: set reg_beta and reg_lambda, or use "
                 f"{type(self).__name__.replace('Castle', 'Network')}(regularizers=[Castle(...)]) for its switches"
             )
-        check_choice("acyclicity", self.acyclicity, ACYCLICITY_CHOICES)
+        if not callable(self.acyclicity):
+            check_choice("acyclicity", self.acyclicity, ACYCLICITY_CHOICES)
         check_choice("sparsity", self.sparsity, ["l1", "group"])
         check_choice("acyclicity_schedule", self.acyclicity_schedule, ["fixed", "exact"])
-        if self._released() and self.acyclicity_schedule == "exact":
-            raise ValueError("setting='released' has a fixed penalty, as the released code: leave acyclicity_schedule")
-        if self._released():
-            return (ReleasedCastle(reg_beta, reg_lambda, reconstruct=self.reconstruct), *others)
         castle = Castle(
             reg_beta,
             reg_lambda,
@@ -164,16 +156,3 @@ class CastleEstimator(NetworkEstimator):
             reconstruct=self.reconstruct,
         )
         return (castle, *others)
-
-    def _released(self) -> bool:
-        return self.setting == "released"
-
-    def _schedule(self) -> Schedule:
-        schedule = super()._schedule()
-        if not self._released():
-            return schedule
-        # The released code starts checkpoints and patience at epoch 50 and draws its batches independently.
-        return replace(schedule, warmup=min(50, schedule.max_epochs - 1), draws="independent")
-
-    def _auto_width(self, n_features: int) -> int:
-        return 32 if self._released() else super()._auto_width(n_features)

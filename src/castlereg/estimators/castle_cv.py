@@ -89,7 +89,6 @@ class CastleCV(CrossValidation, CastleEstimator):
         reconstruct: Literal["all"] | int = "all",
         regularizers: Sequence[Regularizer] = (),
         constraints: EdgeConstraints | None = None,
-        setting: str = "paper",
         input_init: str = "small",
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
         scaling: str = "standard",
@@ -115,7 +114,6 @@ class CastleCV(CrossValidation, CastleEstimator):
         self.reconstruct = reconstruct
         self.regularizers = regularizers
         self.constraints = constraints
-        self.setting = setting
         self.input_init = input_init
         self.categorical_features = categorical_features
         self.scaling = scaling

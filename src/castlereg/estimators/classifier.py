@@ -23,7 +23,7 @@ class CastleClassifier(Classification, FileFit, CastleEstimator):
     Parameters
     ----------
     reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, \
-constraints, setting, input_init, \
+constraints, input_init, \
 categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
 bootstrap, random_state, verbose
         As in :class:`CastleRegressor`. Rows held out to stop by are a share of every class.
@@ -61,7 +61,6 @@ bootstrap, random_state, verbose
         reconstruct: Literal["all"] | int = "all",
         regularizers: Sequence[Regularizer] = (),
         constraints: EdgeConstraints | None = None,
-        setting: str = "paper",
         input_init: str = "small",
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
         scaling: str = "standard",
@@ -86,7 +85,6 @@ bootstrap, random_state, verbose
             reconstruct=reconstruct,
             regularizers=regularizers,
             constraints=constraints,
-            setting=setting,
             input_init=input_init,
             categorical_features=categorical_features,
             scaling=scaling,

@@ -22,7 +22,7 @@ class CastleClassifierCV(Classification, ClassSetCV, CastleCV):
     Parameters
     ----------
     reg_betas, reg_lambdas, cv, scoring, one_standard_error, refit, validation_fraction, hidden_layer_sizes, \
-acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, constraints, setting, input_init, \
+acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, constraints, input_init, \
 categorical_features, scaling, learning_rate, \
 batch_size, max_epochs, patience, n_members, random_state, verbose
         As in :class:`CastleRegressorCV`. A number of folds keeps classes in proportion.
@@ -65,7 +65,6 @@ acyclicity_, history_, schema_, validation_loss_, network_, n_outputs_, n_featur
         reconstruct: Literal["all"] | int = "all",
         regularizers: Sequence[Regularizer] = (),
         constraints: EdgeConstraints | None = None,
-        setting: str = "paper",
         input_init: str = "small",
         categorical_features: Sequence[str] | Sequence[int] | Sequence[bool] | None = None,
         scaling: str = "standard",
@@ -93,7 +92,6 @@ acyclicity_, history_, schema_, validation_loss_, network_, n_outputs_, n_featur
             reconstruct=reconstruct,
             regularizers=regularizers,
             constraints=constraints,
-            setting=setting,
             input_init=input_init,
             categorical_features=categorical_features,
             scaling=scaling,

@@ -96,7 +96,6 @@ class CrossValidation(NetworkEstimator):
             hidden_layer_sizes=self._sizes(coding.layout.n_features),
             schedule=self._schedule(),
             input_init=self.input_init,
-            released_init=self._released(),
             progress=bool(self.verbose),
         )
         seconds = (time.perf_counter() - begun) / grid.losses.size

@@ -262,7 +262,6 @@ class FileFit(NetworkEstimator):
             hidden_layer_sizes=sizes,
             schedule=self._schedule(),
             input_init=self.input_init,  # type: ignore[arg-type]
-            released_init=self._released(),
             progress=bool(self.verbose),
         )
 

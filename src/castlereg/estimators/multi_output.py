@@ -118,7 +118,7 @@ class CastleMultiOutput(MultiOutput, CastleEstimator):
     Parameters
     ----------
     reg_beta, reg_lambda, hidden_layer_sizes, acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, \
-constraints, setting, input_init, \
+constraints, input_init, \
 categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, validation_fraction, n_members, \
 bootstrap, random_state, verbose
         As in :class:`CastleRegressor`. Rows held out to stop by are a share of every class of the first target that

@@ -18,9 +18,10 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         Factor of the three regularizing terms together.
     hidden_layer_sizes : "auto" or tuple of int
         ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
-    acyclicity : {"expm", "series", "logdet", "polynomial", "spectral", "auto"}
-        Measure of cycles: the paper's matrix exponential, the released code's series up to the ninth power, or others
-        (:mod:`castlereg.acyclicity`). ``"auto"`` is ``"expm"`` up to 200 nodes and the cheaper ``"logdet"`` beyond.
+    acyclicity : {"expm", "logdet", "auto"} or callable
+        Acyclicity function: the paper's matrix exponential, the log-determinant, or a JAX function of the square matrix
+        of edge weights (:mod:`castlereg.acyclicity`). ``"auto"`` is ``"expm"`` up to 200 nodes and the cheaper
+        ``"logdet"`` beyond.
     acyclicity_schedule : {"fixed", "exact"}
         The paper's fixed penalty of cycles; or one that grows, after which cycles are cut and training goes on without
         them, with the columns scored by their likelihood and edges weighed by it
@@ -34,9 +35,6 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         Others beside CASTLE, such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
     constraints : EdgeConstraints, optional
         Edges that are known to be or not to be.
-    setting : {"paper", "released"}
-        ``"released"`` trains as the authors' released code does, which departs from the paper:
-        other weights of the terms, series, group norm, start, width 32, patience from epoch 50. Its ``reg_beta`` is 5.
     input_init : {"small", "glorot"}
         Scale of the input layers' start: normal with sd 0.01, or the usual one, with which the acyclicity term of wide
         tables drowns all others.
@@ -70,7 +68,7 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
     ----------
     graph_ : CausalGraph
         The learned graph, without cycles.
-    acyclicity_ : str
+    acyclicity_ : str or callable
         The measure of cycles that was used, also where ``acyclicity="auto"``.
     history_ : DataFrame
         One row per network and epoch; losses are in units of the target's variance.

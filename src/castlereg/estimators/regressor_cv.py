@@ -31,7 +31,7 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
         Share of rows held out to stop by when refitting.
     n_members : int
         Networks for each fold, which differ in their starting weights; all of them choose and predict.
-    hidden_layer_sizes, acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, constraints, setting, \
+    hidden_layer_sizes, acyclicity, acyclicity_schedule, sparsity, reconstruct, regularizers, constraints, \
 input_init, categorical_features, scaling, learning_rate, batch_size, max_epochs, patience, random_state, verbose
         As in :class:`CastleRegressor`.
 

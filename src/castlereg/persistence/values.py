@@ -32,7 +32,6 @@ from castlereg.persistence.arrays import DTYPES, ArrayReader, ArrayWriter
 from castlereg.persistence.json_content import Content
 from castlereg.persistence.refusal import Unreadable
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
-from castlereg.regularizers.released_castle import ReleasedCastle
 
 _DEEPEST = 12
 _MOST_CHARACTERS = 50_000_000  # of a text array, which takes as many for every text as for the longest
@@ -239,7 +238,7 @@ def _object_kind(cls: type, names: Iterable[str]) -> Kind:
 
 
 _DATACLASSES: tuple[type, ...] = (
-    *(Castle, ReleasedCastle, L1, L2, Dropout, Autoencoder, BatchNorm, InputNoise, MixUp),
+    *(Castle, L1, L2, Dropout, Autoencoder, BatchNorm, InputNoise, MixUp),
     EdgeConstraints,
 )
 _SHUFFLED_FOLDS = ("n_splits", "shuffle", "random_state")

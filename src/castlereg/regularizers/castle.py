@@ -8,7 +8,7 @@ from typing import Literal
 import jax.numpy as jnp
 from jax import Array, lax
 
-from castlereg.acyclicity import ACYCLICITY_CHOICES
+from castlereg.acyclicity import ACYCLICITY_CHOICES, AcyclicityFunction
 from castlereg.network import squared_adjacency
 from castlereg.objective import (
     Pass,
@@ -46,9 +46,9 @@ class Castle(Regularizer):
         Factor of the terms together.
     reconstruction : bool
         Whether all columns are reconstructed.
-    acyclicity : {"expm", "series", "logdet", "polynomial", "spectral", "auto"} or None
-        Measure of cycles, a key of :data:`castlereg.acyclicity.ACYCLICITY`, or the one for so many nodes
-        (:func:`castlereg.acyclicity.resolve_acyclicity`); None leaves the term out.
+    acyclicity : {"expm", "logdet", "auto"}, callable or None
+        Acyclicity function: a key of :data:`castlereg.acyclicity.ACYCLICITY`, ``"auto"`` to choose by the number of
+        nodes, or a JAX function of the square matrix of edge weights; None leaves the term out.
     sparsity : {"l1", "group"} or None
         Norm of the input layers; None leaves the term out.
     capacity : bool
@@ -78,7 +78,7 @@ class Castle(Regularizer):
     reg_beta: float = 0.01
     reg_lambda: float = 1.0
     reconstruction: bool = True
-    acyclicity: str | None = "expm"
+    acyclicity: str | AcyclicityFunction | None = "expm"
     sparsity: Sparsity | None = "l1"
     capacity: bool = False
     reconstruct: Literal["all"] | int = "all"
@@ -87,7 +87,7 @@ class Castle(Regularizer):
     def __post_init__(self) -> None:
         check_number("reg_beta", self.reg_beta, least=0)
         check_number("reg_lambda", self.reg_lambda, least=0)
-        if self.acyclicity is not None:
+        if self.acyclicity is not None and not callable(self.acyclicity):
             check_choice("acyclicity", self.acyclicity, ACYCLICITY_CHOICES)
         if self.sparsity is not None:
             check_choice("sparsity", self.sparsity, ["l1", "group"])
@@ -115,7 +115,7 @@ class Castle(Regularizer):
         return self.acyclicity_schedule == "exact"
 
     @property
-    def measures_cycles_by(self) -> str | None:
+    def measures_cycles_by(self) -> str | AcyclicityFunction | None:
         """The measure of cycles."""
         return self.acyclicity
 
@@ -165,13 +165,13 @@ class Castle(Regularizer):
         weight = seen.node_weight if seen.nodes is None else seen.node_weight[seen.nodes] * seen.node_share
         return reconstruction_loss(seen.losses, seen.batch, weight)
 
-    def _acyclicity_loss(self, seen: Pass, acyclicity: str) -> Array:
+    def _acyclicity_loss(self, seen: Pass, acyclicity: str | AcyclicityFunction) -> Array:
         if seen.cycles is None and not self.ends_acyclic:
             return acyclicity_loss(seen.parameters.input_weights, seen.layout, acyclicity)
         h = self._cycles(seen, acyclicity)
         return h if self.ends_acyclic else h**2
 
-    def _cycles(self, seen: Pass, acyclicity: str) -> Array:
+    def _cycles(self, seen: Pass, acyclicity: str | AcyclicityFunction) -> Array:
         """Return h(A); where nodes were sampled, with a slope in the edges into these alone."""
         squares = squared_adjacency(seen.parameters.input_weights, seen.layout)
         if seen.cycles is None:

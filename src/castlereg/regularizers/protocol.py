@@ -35,6 +35,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from castlereg.acyclicity import AcyclicityFunction
 from castlereg.layout import Layout
 from castlereg.network import Parameters
 from castlereg.objective import Batch, Pass
@@ -63,7 +64,7 @@ class Regularizer:
         return False
 
     @property
-    def measures_cycles_by(self) -> str | None:
+    def measures_cycles_by(self) -> str | AcyclicityFunction | None:
         """Measure of cycles that its penalty has, as :func:`castlereg.objective.cycle_measure` takes it; None for none.
 
         Where sub-networks are sampled, :attr:`castlereg.objective.Pass.cycles` is this measure of the whole graph.

@@ -18,6 +18,7 @@ import optax
 from jax import Array, lax
 from jax.sharding import Mesh
 
+from castlereg.acyclicity import AcyclicityFunction
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, mask_inputs, pack, squared_adjacency, unpack
 from castlereg.objective import Batch, Cycles, regularized_loss
@@ -255,7 +256,7 @@ class _Steps:
     shares: RowShares
 
     @property
-    def measure(self) -> str | None:
+    def measure(self) -> str | AcyclicityFunction | None:
         """The measure of cycles, if a regularizer has one."""
         return next((one.measures_cycles_by for one in self.inputs.regularizers if one.measures_cycles_by), None)
 

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array, lax
 
+from castlereg.acyclicity import AcyclicityFunction
 from castlereg.layout import Layout
 from castlereg.network import Parameters, squared_adjacency
 from castlereg.objective import cycle_measure
@@ -37,7 +38,7 @@ def keep_cycles(input_weights: Array, layout: Layout) -> KeptCycles:
     return KeptCycles(adjacency, jnp.zeros((), adjacency.dtype), jnp.zeros_like(adjacency))
 
 
-def refreshed(kept: KeptCycles, step: Array, nodes: Array, measure: str) -> KeptCycles:
+def refreshed(kept: KeptCycles, step: Array, nodes: Array, measure: str | AcyclicityFunction) -> KeptCycles:
     """Measure the graph anew once every sub-network may have had its turn.
 
     In between, a step moves few columns of the graph, by little: the slope tells how the measure changes. Where all
