@@ -11,6 +11,7 @@ from castlereg.acyclicity.exponential import trace_exponential
 from castlereg.acyclicity.logdet import log_determinant
 
 AcyclicityFunction = Callable[[Array], Array]
+"""A JAX function of a square matrix of edge weights."""
 
 ACYCLICITY: Final[dict[str, AcyclicityFunction]] = {"expm": trace_exponential, "logdet": log_determinant}
 """The functions by the names that estimators take as ``acyclicity=``, which also take ``"auto"``."""
@@ -27,8 +28,8 @@ def resolve_acyclicity(name: str | AcyclicityFunction, n_nodes: int) -> str | Ac
     Parameters
     ----------
     name : str or callable
-        A key of :data:`ACYCLICITY` or a function, which is returned as it is, or ``"auto"``: ``"expm"``, the paper's, up to 200
-        nodes, and ``"logdet"`` beyond.
+        A key of :data:`ACYCLICITY` or a function, which is returned as it is, or ``"auto"``: ``"expm"``, the paper's,
+        up to 200 nodes, and ``"logdet"`` beyond.
     n_nodes : int
         Columns and targets.
 

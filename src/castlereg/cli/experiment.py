@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -37,6 +36,7 @@ def experiment(
     """Run the paper's tables and figures again."""
     from castlereg.paper.experiments.description import SCALES
     from castlereg.paper.experiments.registry import EXPERIMENTS, experiment_named
+    from castlereg.paper.experiments.results import write_page
     from castlereg.paper.experiments.runner import run
     from castlereg.paper.experiments.workers import on_cluster
 
@@ -72,9 +72,9 @@ def experiment(
             for path in _written(one, outcome, output):
                 out.print(f"  {path}", markup=False)
     if page_path is not None:
-        _write_page(
-            page_path, [one for one in chosen if len(outcomes[one.name].results)], outcomes, chosen_scale, output
-        )
+        shown = [one for one in chosen if len(outcomes[one.name].results)]
+        write_page(page_path, shown, outcomes, chosen_scale, output)
+        out.print(str(page_path), markup=False)
     if not complete:
         raise typer.Exit(1)
 
@@ -86,22 +86,6 @@ def _written(one: Experiment, outcome: Outcome, output: Path) -> list[Path]:
         return write_results(one, outcome, output)
     except OSError as error:
         stop(f"{error.filename}: cannot be written ({error.strerror}); the results are kept, run again to write them")
-
-
-def _write_page(path: Path, chosen: list[Experiment], outcomes: dict[str, Outcome], scale: Scale, output: Path) -> None:
-    from castlereg.paper.experiments.results import page
-
-    figures = path.parent / "images" / "results"
-    figures.mkdir(parents=True, exist_ok=True)
-    copied = {}
-    for one in chosen:
-        figure = output / one.name / "figure.png"
-        if figure.exists():
-            (figures / f"{one.name}.png").write_bytes(figure.read_bytes())
-            copied[one.name] = f"images/results/{one.name}.png"
-    text = page(chosen, outcomes, scale, copied, when=datetime.now(UTC).date())
-    path.write_text(text, encoding="utf-8")
-    out.print(str(path), markup=False)
 
 
 def _list(experiments: list[Experiment]) -> None:

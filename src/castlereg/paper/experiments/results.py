@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,6 +82,32 @@ def section(experiment: Experiment, outcome: Outcome, *, level: int = 2, figure:
         parts.append(experiment.notes())
     parts.append(markdown_table(experiment.summary(outcome.results)))
     return "\n\n".join(parts) + "\n"
+
+
+def write_page(
+    path: Path, experiments: Sequence[Experiment], outcomes: dict[str, Outcome], scale: Scale, folder: Path
+) -> None:
+    """Write all experiments as one page, with copies of their figures beside it.
+
+    Parameters
+    ----------
+    path : Path
+    experiments : sequence of Experiment
+    outcomes : dict of str to Outcome
+    scale : str
+    folder : Path
+        Where :func:`write_results` put the figures.
+    """
+    copies = path.parent / "images" / "results"
+    copies.mkdir(parents=True, exist_ok=True)
+    copied = {}
+    for experiment in experiments:
+        figure = folder / experiment.name / "figure.png"
+        if figure.exists():
+            (copies / f"{experiment.name}.png").write_bytes(figure.read_bytes())
+            copied[experiment.name] = f"images/results/{experiment.name}.png"
+    text = page(experiments, outcomes, scale, copied, when=datetime.now(UTC).date())
+    path.write_text(text, encoding="utf-8")
 
 
 def page(
