@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import pandas as pd
 
+from benchmarks.acyclicity_functions import FUNCTIONS
 from benchmarks.recovery_problems import recovery_problem
 from castlereg import CastleRegressor
-from castlereg.acyclicity import ACYCLICITY
 from castlereg.acyclicity.cut import acyclic_cut, strong_edges
 from castlereg.graph.scores import edge_scores, ranking_scores
 
@@ -35,9 +35,9 @@ def run(n_nodes: int = 20, n_rows: int = 500, n_graphs: int = 3) -> pd.DataFrame
                 order = [*(names.index(name) for name in columns), names.index(target)]
                 truth = problem.truth[np.ix_(order, order)]
                 seen, held = data[:n_rows], data[n_rows:]
-                for name in ACYCLICITY:
+                for name, function in FUNCTIONS.items():
                     model = CastleRegressor(
-                        beta, acyclicity=name, acyclicity_schedule=schedule, max_epochs=60, random_state=0
+                        beta, acyclicity=function, acyclicity_schedule=schedule, max_epochs=60, random_state=0
                     ).fit(seen[columns], seen[target])
                     error = np.mean((held[target] - model.predict(held[columns])) ** 2) / np.var(held[target])
                     weights = model.graph_.learned_array

@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 from jax import Array, lax
 
+from benchmarks.acyclicity_functions import FUNCTIONS
 from benchmarks.problems import Stack
-from castlereg.acyclicity import ACYCLICITY
 from castlereg.synthetic import random_dag
 from castlereg.training.devices import prepare_jax
 
@@ -64,7 +64,7 @@ def _seconds(evaluate: Callable[[Array], Array], adjacency: Array, rounds: int) 
 
 def _gradient_and_value(name: str) -> Callable[[Array], Array]:
     def evaluate(adjacency: Array) -> Array:
-        value, gradient = jax.value_and_grad(ACYCLICITY[name])(adjacency)
+        value, gradient = jax.value_and_grad(FUNCTIONS[name])(adjacency)
         return gradient + value
 
     return evaluate
@@ -78,12 +78,12 @@ def run(sizes: tuple[int, ...] = SIZES, repeats: int = 7) -> pd.DataFrame:
         adjacency = trained_like(n_nodes)
         rounds = max(2, min(1000, int(1e8 / n_nodes**3)))
         clocks = {"product": _seconds(lambda a: jnp.matmul(a, a), adjacency, rounds)}
-        clocks |= {name: _seconds(_gradient_and_value(name), adjacency, rounds) for name in ACYCLICITY}
+        clocks |= {name: _seconds(_gradient_and_value(name), adjacency, rounds) for name in FUNCTIONS}
         best = dict.fromkeys(clocks, np.inf)
         for _ in range(repeats):
             for name, clock in clocks.items():
                 best[name] = min(best[name], clock())
-        ratios = {name: best[name] / best["product"] for name in ACYCLICITY}
+        ratios = {name: best[name] / best["product"] for name in FUNCTIONS}
         table.append({"nodes": n_nodes, "product, us": best["product"] * 1e6, **ratios})
     return pd.DataFrame(table)
 
@@ -92,7 +92,7 @@ def training(repeats: int = 5) -> pd.DataFrame:
     """Return seconds of an epoch of nine steps by measure of cycles."""
     table = []
     for stack in STACKS:
-        stacks = {name: replace(stack, acyclicity=name) for name in MEASURES}
+        stacks = {name: replace(stack, acyclicity=FUNCTIONS[name]) for name in MEASURES}
         best = dict.fromkeys(stacks, np.inf)
         for _ in range(repeats + 1):  # the first compiles
             for name, one in stacks.items():

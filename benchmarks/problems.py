@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.acyclicity import Acyclicity
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
@@ -34,7 +35,7 @@ class Stack:
     epochs: int
     reconstruct: Any = "all"
     betas: tuple[float, ...] = (0.01,)
-    acyclicity: str = "expm"
+    acyclicity: str | Acyclicity = "expm"
     data: NDArray[np.float32] = field(init=False)
 
     def __post_init__(self) -> None:

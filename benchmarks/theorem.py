@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from castlereg import CastleRegressor, NetworkRegressor
-from castlereg.bound import generalization_bound, sharpness, squared_errors
+from castlereg.paper.bound import generalization_bound, sharpness, squared_errors
 from castlereg.synthetic import example_dag, random_dag, sample
 
 BETAS = (0.001, 0.01, 0.1, 1.0)

@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from castlereg import CastleClassifierCV
-from castlereg.datasets import Dataset, load
+from castlereg.paper.datasets import Dataset, load
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:

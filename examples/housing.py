@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import train_test_split
 
 from castlereg import CastleRegressorCV
-from castlereg.datasets import load
+from castlereg.paper.datasets import load
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:

@@ -17,6 +17,7 @@ import pandas as pd
 
 from castlereg import CastleRegressor, CausalGraph, EdgeConstraints
 from castlereg.graph.scores import graph_scores
+from castlereg.paper import best_error
 from castlereg.synthetic import StructuralModel, example_dag
 
 
@@ -42,7 +43,7 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
         error = ((model.predict(X_new) - y_new) ** 2).mean() / y_new.var()
         scores = graph_scores(graph, world.dag)
         print(f"{name:22} {error:.3f}  {scores['f1']:.2f}  {scores['direction_accuracy']:.2f}")
-    print(f"best possible error    {world.best_error('Y', n_rows=2000).standardized:.3f}")
+    print(f"best possible error    {best_error(world, 'Y', n_rows=2000).standardized:.3f}")
 
     shown = {"nothing_known": strong(nothing_known.graph_), "edited": edited, "truth": world.graph("Y")}
     return [draw(graph, name.replace("_", " "), folder / f"knowledge_{name}.png") for name, graph in shown.items()]

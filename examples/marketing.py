@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from castlereg import CastleRegressorCV, compare
-from castlereg.datasets import load
+from castlereg.paper.datasets import load
 
 METHODS = ("Baseline", "L1", "MixUp", "CASTLE")
 

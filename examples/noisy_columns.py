@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from castlereg import CastleRegressorCV, NetworkRegressorCV
+from castlereg.paper import best_error
 from castlereg.regularizers import L1
 from castlereg.synthetic import StructuralModel, choose_target, random_dag, roles, weighted_dag
 
@@ -40,7 +41,7 @@ def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
         errors = {}
         for name, model in candidates.items():
             errors[name] = ((model.fit(X, y).predict(X_new) - y_new) ** 2).mean() / y_new.var()
-        rows.append(errors | {"best possible": world.best_error(target, n_rows=2000).standardized})
+        rows.append(errors | {"best possible": best_error(world, target, n_rows=2000).standardized})
 
         kin = roles(dag, target)
         near = {*kin.parents, *kin.children, *kin.spouses}

@@ -27,8 +27,8 @@ from castlereg.objective import (
     regularized_loss,
     trained_nodes,
 )
+from castlereg.paper.released import ReleasedCastle
 from castlereg.regularizers import L1, L2, Castle
-from castlereg.regularizers.released_castle import ReleasedCastle
 
 
 def numeric_layout(d: int) -> Layout:

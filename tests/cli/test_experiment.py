@@ -10,17 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from castlereg.cli import app
-from castlereg.experiments import registry, runner
-from castlereg.experiments.registry import EXPERIMENTS
-from castlereg.experiments.workers import run_unit
-from tests.experiments.counting import Counting
+from castlereg.paper.experiments import registry
+from castlereg.paper.experiments.registry import EXPERIMENTS
+from tests.paper.experiments.counting import Counting
 
 RUN = CliRunner()
-
-
-@pytest.fixture(autouse=True)
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "run_here", lambda tasks, jobs: map(run_unit, tasks))
 
 
 @pytest.fixture

@@ -81,18 +81,10 @@ def test_sparsity_empties_the_graph() -> None:
     assert weights[1e-3].loc["x0", "y"] > 0.3
 
 
-@pytest.mark.parametrize(
-    "options", [{"setting": "released", "reg_beta": 5}, {"sparsity": "group"}, {"acyclicity": "series"}]
-)
+@pytest.mark.parametrize("options", [{"sparsity": "group"}, {"acyclicity": "logdet"}])
 def test_other_settings_train(diabetes: tuple[pd.DataFrame, pd.Series], options: dict[str, Any]) -> None:
     model = CastleRegressor(max_epochs=60, random_state=0, **options).fit(*diabetes)
     assert 0.2 < model.score(*diabetes) < 0.8
-
-
-def test_released_setting_has_its_own_width_and_warmup(diabetes: tuple[pd.DataFrame, pd.Series]) -> None:
-    model = CastleRegressor(setting="released", max_epochs=55, patience=2, random_state=0).fit(*diabetes)
-    assert model.network_.parameters.input_weights.shape[-1] == 32
-    assert len(model.history_) > 50
 
 
 # --- same seed, same bits ------------------------------------------------------------------------
@@ -271,13 +263,12 @@ def test_graph_and_history_have_names(diabetes: tuple[pd.DataFrame, pd.Series]) 
     np.testing.assert_allclose(parts["objective"], total, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("options", "used"), [({}, "expm"), ({"setting": "released"}, "series")])
-def test_auto_is_the_papers_measure_for_a_small_table(options: dict[str, Any], used: str) -> None:
+def test_auto_is_the_papers_measure_for_a_small_table() -> None:
     X, y = small_table()
-    auto = quick(acyclicity="auto", max_epochs=2, **options).fit(X, y)
-    assert auto.acyclicity_ == used
-    named = quick(acyclicity="expm", max_epochs=2, **options).fit(X, y)
-    assert named.acyclicity_ == used
+    auto = quick(acyclicity="auto", max_epochs=2).fit(X, y)
+    assert auto.acyclicity_ == "expm"
+    named = quick(acyclicity="expm", max_epochs=2).fit(X, y)
+    assert named.acyclicity_ == "expm"
     pd.testing.assert_frame_equal(auto.history_, named.history_)
 
 
@@ -357,7 +348,6 @@ def test_fits_of_one_shape_share_a_program(diabetes: tuple[pd.DataFrame, pd.Seri
         ({"hidden_layer_sizes": 10}, r"hidden_layer_sizes=10 must be 'auto' or a sequence"),
         ({"acyclicity": "exmp"}, r"acyclicity='exmp' is not one of .*did you mean 'expm'\?"),
         ({"sparsity": "l2"}, r"sparsity='l2' is not one of 'l1', 'group'"),
-        ({"setting": "Paper"}, r"setting='Paper' is not one of 'paper', 'released'; did you mean 'paper'\?"),
         ({"reconstruct": 0}, r"reconstruct=0 must be a whole number of at least 1"),
         ({"reconstruct": 4}, r"reconstruct=4 features a step, but X has 3"),
         ({"reconstruct": "most"}, r"reconstruct='most' is not one of 'all'"),

@@ -29,7 +29,6 @@ from castlereg.persistence.errors import DOES_NOT_FIT, Unreadable
 from castlereg.persistence.json_content import parse
 from castlereg.persistence.values import CLASSES, NoWrittenForm, read_value, write_value
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
-from castlereg.regularizers.released_castle import ReleasedCastle
 from tests.persistence.test_model_file import assert_same
 
 
@@ -51,7 +50,7 @@ VALUES = [
     *(np.array(["b", "long text"]), np.array([], "U7"), np.array(["a"], "U9"), np.array(["x", 1, 1.5, None], object)),
     np.ma.masked_invalid([1.0, np.nan]),
     *(L1(0.5), L2(0), Dropout(0.25), Autoencoder(2), BatchNorm(0.5), InputNoise(0.01), MixUp(0.7)),
-    *(Castle(0.1, 2, acyclicity=None, capacity=True, reconstruct=3), ReleasedCastle(5.0)),
+    Castle(0.1, 2, acyclicity=None, capacity=True, reconstruct=3),
     EdgeConstraints([("a", "b")], [("b", "a")], [["a"], ["b", "c"]], ["c"], ["a"]),
     *(KFold(4), StratifiedKFold(3, shuffle=True, random_state=7), GroupKFold(2), StratifiedGroupKFold(2)),
     *(ShuffleSplit(2, test_size=0.3), StratifiedShuffleSplit(3, train_size=9), GroupShuffleSplit(2)),

@@ -12,6 +12,7 @@ import numpy as np
 from castlereg.layout import Layout
 from castlereg.network import Parameters, initialize, mask_inputs
 from castlereg.objective import Batch, trained_nodes
+from castlereg.paper.released import ReleasedCastle
 from castlereg.regularizers import (
     L1,
     L2,
@@ -23,7 +24,6 @@ from castlereg.regularizers import (
     MixUp,
     Regularizer,
 )
-from castlereg.regularizers.released_castle import ReleasedCastle
 from tests.test_objective import random_batch
 
 # Each strategy with two settings that differ in strength alone.

@@ -1,4 +1,4 @@
-"""Trace of the matrix exponential, the paper's measure of cycles, and the released code's series."""
+"""Trace of the matrix exponential, the paper's measure of cycles."""
 
 from __future__ import annotations
 
@@ -193,28 +193,3 @@ def _taylor9(x: Array, x2: Array, x3: Array) -> Array:
 def _product(left: Array, right: Array) -> Array:
     # Accelerators would otherwise round the factors to 10 bits.
     return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)
-
-
-def truncated_series(adjacency: Array) -> Array:
-    """Series of the trace exponential up to the ninth power, as in the authors' released code.
-
-    Cycles of ten or more nodes cost nothing here; kept to compare with that code.
-
-    Parameters
-    ----------
-    adjacency : array of shape (p, p)
-        Non-negative edge weights.
-
-    Returns
-    -------
-    array of shape ()
-
-    Examples
-    --------
-    >>> import jax.numpy as jnp
-    >>> ring = jnp.roll(jnp.eye(10), 1, axis=1)
-    >>> float(truncated_series(ring))
-    0.0
-    """
-    square = _product(adjacency, adjacency)
-    return jnp.trace(_taylor9(adjacency, square, _product(square, adjacency)))

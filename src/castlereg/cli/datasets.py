@@ -21,7 +21,7 @@ def datasets(
     debug: Debug = False,
 ) -> None:
     """List the tables of the catalogue, or write one to a file."""
-    from castlereg.datasets import catalogue, load
+    from castlereg.paper.datasets import catalogue, load
 
     if name is None:
         listed = catalogue().reset_index()[["name", "rows", "columns", "task", "target", "title"]]

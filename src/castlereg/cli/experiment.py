@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.table import Table
 
 from castlereg.cli.console import Debug, Quiet, command, err, out, stop
-from castlereg.experiments.description import Experiment, Scale
-from castlereg.experiments.registry import EXPERIMENTS, experiment_named
-from castlereg.experiments.results import page, write_results
-from castlereg.experiments.runner import Outcome, run, waiting_units, with_sources
 from castlereg.options import check_choice
+
+if TYPE_CHECKING:
+    from castlereg.paper.experiments.description import Experiment, Scale
+    from castlereg.paper.experiments.runner import Outcome
 
 
 @command
@@ -25,8 +25,8 @@ def experiment(
     output: Annotated[Path, typer.Option(help="Folder of results; a rerun goes on with what is there.")] = Path(
         "castlereg-experiments"
     ),
-    jobs: Annotated[int, typer.Option(min=1, help="Processes on this machine, one core each.")] = 1,
-    cluster: Annotated[str | None, typer.Option(help="Run on the Dask scheduler at this address.")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Units side by side, in processes of one core each.")] = 1,
+    cluster: Annotated[str | None, typer.Option(help="Run on the Dask cluster at this address.")] = None,
     show: Annotated[bool, typer.Option("--list", help="Show the experiments and stop.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would run, and how long, and stop.")] = False,
     page_path: Annotated[Path | None, typer.Option("--page", help="Also write all results as one page.")] = None,
@@ -34,12 +34,18 @@ def experiment(
     debug: Debug = False,
 ) -> None:
     """Run the paper's tables and figures again."""
+    from castlereg.paper.experiments.description import SCALES
+    from castlereg.paper.experiments.registry import EXPERIMENTS, experiment_named
+    from castlereg.paper.experiments.results import write_page
+    from castlereg.paper.experiments.runner import run
+    from castlereg.paper.experiments.workers import on_cluster
+
     if show:
-        _list()
+        _list(list(EXPERIMENTS.values()))
         return
     try:
-        check_choice("--scale", scale, get_args(Scale))
-        chosen_scale = cast(Scale, scale)
+        check_choice("--scale", scale, SCALES)
+        chosen_scale = cast("Scale", scale)
         chosen = list(EXPERIMENTS.values()) if every else [experiment_named(name) for name in names or []]
     except ValueError as error:
         stop(str(error))
@@ -49,7 +55,8 @@ def experiment(
         _dry_run(chosen, chosen_scale, output, jobs)
         return
     try:
-        outcomes = run(chosen, chosen_scale, output, jobs=jobs, cluster=cluster, progress=not quiet)
+        with nullcontext() if cluster is None else on_cluster(cluster):
+            outcomes = run(chosen, chosen_scale, output, jobs=jobs, progress=not quiet)
     except (ConnectionError, ModuleNotFoundError) as error:
         stop(str(error))
     except KeyboardInterrupt:
@@ -65,44 +72,34 @@ def experiment(
             for path in _written(one, outcome, output):
                 out.print(f"  {path}", markup=False)
     if page_path is not None:
-        _write_page(
-            page_path, [one for one in chosen if len(outcomes[one.name].results)], outcomes, chosen_scale, output
-        )
+        shown = [one for one in chosen if len(outcomes[one.name].results)]
+        write_page(page_path, shown, outcomes, chosen_scale, output)
+        out.print(str(page_path), markup=False)
     if not complete:
         raise typer.Exit(1)
 
 
 def _written(one: Experiment, outcome: Outcome, output: Path) -> list[Path]:
+    from castlereg.paper.experiments.results import write_results
+
     try:
         return write_results(one, outcome, output)
     except OSError as error:
         stop(f"{error.filename}: cannot be written ({error.strerror}); the results are kept, run again to write them")
 
 
-def _write_page(path: Path, chosen: list[Experiment], outcomes: dict[str, Outcome], scale: Scale, output: Path) -> None:
-    figures = path.parent / "images" / "results"
-    figures.mkdir(parents=True, exist_ok=True)
-    copied = {}
-    for one in chosen:
-        figure = output / one.name / "figure.png"
-        if figure.exists():
-            (figures / f"{one.name}.png").write_bytes(figure.read_bytes())
-            copied[one.name] = f"images/results/{one.name}.png"
-    text = page(chosen, outcomes, scale, copied, when=datetime.now(UTC).date())
-    path.write_text(text, encoding="utf-8")
-    out.print(str(path), markup=False)
-
-
-def _list() -> None:
+def _list(experiments: list[Experiment]) -> None:
     table = Table(box=None, header_style="bold")
     for heading in ("name", "in the paper", "what"):
         table.add_column(heading)
-    for one in EXPERIMENTS.values():
+    for one in experiments:
         table.add_row(one.name, one.shown_in, one.title)
     out.print(table)
 
 
 def _dry_run(chosen: list[Experiment], scale: Scale, output: Path, jobs: int) -> None:
+    from castlereg.paper.experiments.runner import waiting_units, with_sources
+
     total = 0.0
     for one in with_sources(chosen):
         waiting = waiting_units(one, scale, output)

@@ -188,9 +188,10 @@ def _evaluation(
     )
     note = f"Every row was predicted by networks trained on the other folds, {cv} in all."
     if PLAIN in said:
-        # The released setting has a width and a start of its own, which no plain network has.
-        shared = "folds" if getattr(model, "setting", "paper") == "released" else "folds, options and starting weights"
-        note += f" Both kinds of network have the same {shared}; the plain one has no regularizer but early stopping."
+        note += (
+            " Both kinds of network have the same folds, options and starting weights; the plain one has no "
+            "regularizer but early stopping."
+        )
     note += (
         f" Intervals hold {COVERAGE:.0%} of {DRAWS:,} draws of rows with replacement, the same for all methods: they "
         "tell what other rows like these would change, not what other starting weights would."

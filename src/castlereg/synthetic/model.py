@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 
 from castlereg.graph.causal_graph import CausalGraph
 from castlereg.options import check_choice, check_integer, check_number
-from castlereg.synthetic import floors
 from castlereg.synthetic.equations import FUNCTIONS, SMOOTH, effects, node_features
-from castlereg.synthetic.floors import BestClassification, BestError
 from castlereg.synthetic.graphs import edge_weights
 from castlereg.synthetic.noise import NOISES, Noise
 from castlereg.synthetic.propagation import Equations, equations, propagate
@@ -56,8 +54,8 @@ class StructuralModel:
     >>> model = StructuralModel(example_dag(), function="linear", noise_std=0.5)
     >>> model.sample(3, random_state=0).shape
     (3, 10)
-    >>> round(model.best_error("Y", n_rows=1000).raw, 4)
-    0.0833
+    >>> model.graph("Y").parents("Y")
+    ['X2', 'X3']
     """
 
     dag: pd.DataFrame
@@ -222,81 +220,6 @@ class StructuralModel:
             noise=self.noise if isinstance(self.noise, Mapping) else dict.fromkeys(self.names, self.noise),
             noise_std=dict(zip(self.names, self.noise_stds, strict=True)),
         )
-
-    # --- the best possible error -------------------------------------------------------------------
-
-    def best_error(self, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0) -> BestError:
-        """Return the lowest mean squared error of any predictor of a numeric node that sees all other columns.
-
-        Parameters
-        ----------
-        target : str
-        n_rows : int
-            See :func:`castlereg.synthetic.floors.best_error`.
-        random_state : int or Generator
-
-        Returns
-        -------
-        BestError
-
-        Examples
-        --------
-        >>> from castlereg.synthetic import example_dag
-        >>> round(StructuralModel(example_dag()).best_error("Y").standardized, 2)
-        0.87
-        """
-        return floors.best_error(self, target, n_rows, random_state)
-
-    def parents_only_error(
-        self, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
-    ) -> BestError:
-        """Return the lowest mean squared error of any predictor of a numeric node that sees its parents alone.
-
-        Parameters
-        ----------
-        target : str
-        n_rows : int
-            See :func:`castlereg.synthetic.floors.parents_only_error`.
-        random_state : int or Generator
-
-        Returns
-        -------
-        BestError
-
-        Examples
-        --------
-        >>> from castlereg.synthetic import example_dag
-        >>> model = StructuralModel(example_dag(), function="linear")
-        >>> round(model.parents_only_error("Y").standardized, 2)
-        0.14
-        """
-        return floors.parents_only_error(self, target, n_rows, random_state)
-
-    def best_classification(
-        self, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
-    ) -> BestClassification:
-        """Return the lowest errors of any classifier of a categorical node that sees all other columns.
-
-        Parameters
-        ----------
-        target : str
-        n_rows : int
-            See :func:`castlereg.synthetic.floors.best_classification`.
-        random_state : int or Generator
-
-        Returns
-        -------
-        BestClassification
-
-        Examples
-        --------
-        >>> from castlereg.synthetic import example_dag
-        >>> model = StructuralModel(example_dag(), categorical={"Y": 2})
-        >>> best = model.best_classification("Y")
-        >>> best.log_loss < 0.69, best.error_rate < 0.5
-        (True, True)
-        """
-        return floors.best_classification(self, target, n_rows, random_state)
 
     # --- what it is made of ------------------------------------------------------------------------
 

@@ -1,7 +1,0 @@
-"""The paper's tables and figures, each of which can be run again: ``castlereg experiment NAME``."""
-
-from castlereg.experiments.description import SCALES, Experiment, Scale, Verdict
-from castlereg.experiments.registry import EXPERIMENTS, experiment_named
-from castlereg.experiments.runner import Outcome, run
-
-__all__ = ["EXPERIMENTS", "SCALES", "Experiment", "Outcome", "Scale", "Verdict", "experiment_named", "run"]

@@ -1,0 +1,73 @@
+"""The paper again: its tables and figures, its datasets, Theorem 1, and what only they need.
+
+Nothing of the rest of castlereg depends on this package; what is asked for is imported when it is first used.
+
+- :mod:`castlereg.paper.experiments`: every table and figure, run by ``castlereg experiment``
+- :mod:`castlereg.paper.datasets`: the paper's tables, and tables with a known graph
+- :mod:`castlereg.paper.acyclicity`: other acyclicity functions, to compare with the paper's
+- :func:`generalization_bound`: Theorem 1 for a fitted estimator, term by term
+- :func:`best_error`, :func:`parents_only_error`, :func:`best_classification`: errors that no predictor can beat
+- :func:`random_problem`: the paper's synthetic problems
+- :class:`ReleasedCastle`, :func:`released_options`: the authors' released code
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from castlereg.paper import acyclicity, datasets, experiments
+    from castlereg.paper.bound import GeneralizationBound, generalization_bound
+    from castlereg.paper.floors import (
+        BestClassification,
+        BestError,
+        best_classification,
+        best_error,
+        parents_only_error,
+    )
+    from castlereg.paper.problems import Problem, random_problem
+    from castlereg.paper.released import ReleasedCastle, released_options
+
+__all__ = [
+    "BestClassification",
+    "BestError",
+    "GeneralizationBound",
+    "Problem",
+    "ReleasedCastle",
+    "acyclicity",
+    "best_classification",
+    "best_error",
+    "datasets",
+    "experiments",
+    "generalization_bound",
+    "parents_only_error",
+    "random_problem",
+    "released_options",
+]
+
+_MODULES: Final = {
+    "BestClassification": "floors",
+    "BestError": "floors",
+    "GeneralizationBound": "bound",
+    "Problem": "problems",
+    "ReleasedCastle": "released",
+    "released_options": "released",
+    "best_classification": "floors",
+    "best_error": "floors",
+    "generalization_bound": "bound",
+    "parents_only_error": "floors",
+    "random_problem": "problems",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,165 @@
+"""Table 7: CASTLE with some of its terms, and the column that the paper lacks: sparsity alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from castlereg.comparison.methods import Candidates
+from castlereg.paper.datasets import load
+from castlereg.paper.experiments import printed
+from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings, Verdict
+from castlereg.paper.experiments.protocol import castle_candidates, fold_scores
+from castlereg.paper.experiments.real_classification import RealClassification
+from castlereg.paper.experiments.real_regression import RealRegression
+from castlereg.paper.experiments.real_tables import FOLD, RealTables
+from castlereg.regularizers import Castle
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# L is the reconstruction, R acyclicity, V sparsity, as in the paper's table.
+PARTS: dict[str, Candidates] = {
+    "V": castle_candidates(reconstruction=False, acyclicity=None),
+    "L + V": castle_candidates(acyclicity=None),
+    "R + V": castle_candidates(reconstruction=False),
+    "L + R": ((Castle(sparsity=None),),),
+}
+_WHOLE = "L + R + V"
+_NONE = "none"
+_TASKS: dict[str, RealTables] = {"regression": RealRegression(), "classification": RealClassification()}
+_LEFT_OUT = {"standard": ("CM",)}  # a hundred columns, four betas, four variants
+
+
+class Ablation(Experiment):
+    """Which term pays where."""
+
+    name = "ablation"
+    title = "Ablation of CASTLE's terms"
+    shown_in = "Table 7"
+    sources = ("real_regression", "real_classification")  # the whole of CASTLE, and none of it
+
+    def units(self, scale: Scale) -> list[Settings]:
+        """List table x split x part."""
+        units: list[Settings] = []
+        for task, real in _TASKS.items():
+            if scale == "quick" and task == "classification":
+                continue
+            seen = {(u["table"], u["variant"], u["split"], u["cv"], u["max_epochs"]) for u in real.units(scale)}
+            for table, variant, split, cv, epochs in sorted(seen, key=str):
+                if table in _LEFT_OUT.get(scale, ()) or (scale == "standard" and int(split) > 1):
+                    continue
+                shared: dict[str, Any] = {"table": table, "variant": variant, "split": split, "cv": cv}
+                units += [{**shared, "task": task, "max_epochs": epochs, "part": part} for part in PARTS]
+        return units
+
+    def measure(self, settings: Settings) -> list[Record]:
+        """Score one part on one split."""
+        data = load(str(settings["table"]), variant=str(settings["variant"]))
+        return fold_scores(
+            data.X,
+            data.y,
+            PARTS[str(settings["part"])],
+            task=str(settings["task"]),
+            seed=int(settings["split"]),
+            cv=int(settings["cv"]),
+            max_epochs=int(settings["max_epochs"]),
+        )
+
+    def cost(self, settings: Settings) -> float:
+        """Guess by the whole of CASTLE."""
+        whole = _TASKS[str(settings["task"])].cost({**settings, "method": "CASTLE"})
+        return whole * {"V": 0.2, "L + R": 0.3}.get(str(settings["part"]), 1.0)
+
+    def _joined(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Put the parts beside the whole and the baseline, on the splits that all of them have."""
+        parts = results[results["experiment"] == self.name]
+        others = results[results["method"].isin(["CASTLE", "Baseline"])]
+        task = others["experiment"].str.removeprefix("real_")
+        others = others.assign(task=task, part=np.where(others["method"] == "CASTLE", _WHOLE, _NONE))
+        both = pd.concat([others, parts], ignore_index=True)
+        complete = both.groupby([*FOLD, "task"])["part"].transform("nunique") == len(PARTS) + 2
+        return both[complete]
+
+    def summary(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Mean scores by table and part, the paper's beside them."""
+        both = self._joined(results)
+        frame = both.groupby(["task", "table", "part"], sort=False).agg(
+            splits=("split", "nunique"), ours=("score", "mean"), sd=("score", "std")
+        )
+        frame = frame.reset_index()
+        paper = pd.concat(
+            [
+                printed.ABLATION_REGRESSION.assign(task="regression"),
+                printed.ABLATION_CLASSIFICATION.assign(task="classification"),
+            ]
+        ).set_index(["task", "row", "column"])["mean"]
+        frame["paper"] = paper.reindex(pd.MultiIndex.from_frame(frame[["task", "table", "part"]])).to_numpy()
+        frame["difference"] = frame["ours"] - frame["paper"]
+        sign = np.where(frame["task"] == "classification", -1, 1)
+        frame["place"] = (frame["ours"] * sign).groupby([frame["task"], frame["table"]]).rank().to_numpy()
+        order = {part: place for place, part in enumerate([_NONE, *PARTS, _WHOLE])}
+        tables = {name: place for place, name in enumerate(dict.fromkeys(frame["table"]))}
+        keys = frame["task"].map({"regression": 0, "classification": 1}), frame["table"].map(tables)
+        return frame.iloc[np.lexsort((frame["part"].map(order), keys[1], keys[0]))].reset_index(drop=True)
+
+    def draw(self, results: pd.DataFrame) -> Figure:
+        """Draw what each part gains over the plain network."""
+        import matplotlib.pyplot as plt
+
+        frame = self.summary(results)
+        order = [*PARTS, _WHOLE]
+        tasks = list(dict.fromkeys(frame["task"]))
+        figure, axes = plt.subplots(1, len(tasks), figsize=(5 * len(tasks), 3.8), layout="constrained", squeeze=False)
+        for ax, task in zip(axes.flat, tasks, strict=True):
+            own = frame[frame["task"] == task].pivot_table(index="table", columns="part", values="ours", sort=False)
+            if task == "regression":
+                gain, label = 100 * (1 - own[order].div(own[_NONE], axis=0)), "lower error than plain, %"
+            else:
+                gain, label = own[order].sub(own[_NONE], axis=0), "AUROC above plain"
+            for k, part in enumerate(order):
+                ax.bar(np.arange(len(gain)) + 0.16 * (k - 2), gain[part], 0.15, label=part, zorder=2)
+            ax.axhline(0, color="black", lw=0.8)
+            ax.set_xticks(np.arange(len(gain)), list(gain.index))
+            ax.set(ylabel=label, title=task)
+            ax.spines[["top", "right"]].set_visible(False)
+        axes[0, 0].legend(frameon=False, fontsize=8)
+        return figure
+
+    def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
+        """Judge whether the whole is better than its parts."""
+        frame = self.summary(results)
+        best = frame.loc[frame.groupby(["task", "table"], sort=False)["place"].idxmin()]
+        whole = best["part"] == _WHOLE
+        places = frame.groupby("part")["place"].mean().sort_values()
+        seen = ", ".join(f"{part} {place:.2f}" for part, place in places.items())
+        by_part = frame.pivot_table(index=["task", "table"], columns="part", values="place", sort=False)
+        without = {"reconstruction": "R + V", "acyclicity": "L + V", "sparsity": "L + R"}
+        better = {term: by_part[_WHOLE] < by_part[part] for term, part in without.items()}
+        pays = "; ".join(
+            f"{term} on {int(one.sum())} of {len(one)} ({', '.join(table for _, table in one[one].index) or 'none'})"
+            for term, one in better.items()
+        )
+        majority = [term for term, one in better.items() if one.mean() > 0.5]
+        return [
+            Verdict(
+                "all three terms together are best on every table",
+                "reproduced" if whole.all() else "partly" if places.index[0] == _WHOLE else "not reproduced",
+                f"best on {int(whole.sum())} of {len(best)} tables; mean place among {len(places)} (1 is best): {seen}",
+            ),
+            Verdict(
+                "each of the three terms pays",
+                "reproduced" if len(majority) == len(without) else "partly" if majority else "not reproduced",
+                f"tables on which leaving a term out makes the whole worse: {pays}",
+            ),
+        ]
+
+    def notes(self) -> str:
+        """Say what the letters are."""
+        return (
+            "L reconstruction, R acyclicity, V sparsity of the input layers; 'none' is the plain network, and "
+            "'V' a column "
+            "that the paper does not have. Same rows, folds and starting weights for all."
+        )

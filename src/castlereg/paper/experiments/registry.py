@@ -1,0 +1,55 @@
+"""All experiments, by name, in the order of the paper."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Final
+
+from castlereg.paper.experiments.ablation import Ablation
+from castlereg.paper.experiments.dataset_table import DatasetTable
+from castlereg.paper.experiments.description import Experiment
+from castlereg.paper.experiments.lambda_sensitivity import LambdaSensitivity
+from castlereg.paper.experiments.rank_features import RankFeatures
+from castlereg.paper.experiments.rank_noise import RankNoise
+from castlereg.paper.experiments.rank_rows import RankRows
+from castlereg.paper.experiments.real_classification import RealClassification
+from castlereg.paper.experiments.real_ranks import RealRanks
+from castlereg.paper.experiments.real_regression import RealRegression
+from castlereg.paper.experiments.scalability import Scalability
+from castlereg.paper.experiments.toy_linear import ToyLinear
+from castlereg.paper.experiments.toy_nonlinear import ToyNonlinear
+from castlereg.paper.experiments.tree_models import TreeModels
+from castlereg.paper.experiments.usual_start import UsualStart
+from castlereg.paper.experiments.weights_with_parents import WeightsWithParents
+from castlereg.paper.experiments.weights_without_parents import WeightsWithoutParents
+
+EXPERIMENTS: Final[dict[str, Experiment]] = {
+    one.name: one
+    for one in (
+        ToyNonlinear(),
+        RankFeatures(),
+        RankRows(),
+        RankNoise(),
+        RealRegression(),
+        RealClassification(),
+        ToyLinear(),
+        LambdaSensitivity(),
+        Scalability(),
+        RealRanks(),
+        Ablation(),
+        WeightsWithParents(),
+        WeightsWithoutParents(),
+        DatasetTable(),
+        TreeModels(),
+        UsualStart(),
+    )
+}
+
+
+def experiment_named(name: str) -> Experiment:
+    """Find an experiment; a name that is none suggests the nearest."""
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    nearest = difflib.get_close_matches(name, EXPERIMENTS, n=1, cutoff=0.4)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(EXPERIMENTS)}"
+    raise ValueError(f"no experiment is named {name!r}: {hint}")

@@ -1,0 +1,182 @@
+"""What people read: for each experiment a table in Markdown and CSV, the figure, and a page of them all."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from castlereg.markdown import markdown_table
+from castlereg.paper.experiments.description import Experiment, Scale, Verdict
+from castlereg.paper.experiments.runner import Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "pandas", "optax")
+
+
+def write_results(experiment: Experiment, outcome: Outcome, folder: Path) -> list[Path]:
+    """Write the table and the figure of an experiment into a folder of its own.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    outcome : Outcome
+    folder : Path
+
+    Returns
+    -------
+    list of Path
+        What was written: ``table.csv``, ``table.md`` and, where matplotlib is there and there is something to draw,
+        ``figure.png``.
+    """
+    own = folder / experiment.name
+    own.mkdir(parents=True, exist_ok=True)
+    table = experiment.summary(outcome.results)
+    written = [own / "table.csv", own / "table.md"]
+    table.to_csv(written[0], index=False, float_format="%.6g", lineterminator="\n")
+    written[1].write_text(section(experiment, outcome, level=1), encoding="utf-8")
+    figure = _drawn(experiment, outcome.results)
+    if figure is not None:
+        written.append(own / "figure.png")
+        figure.savefig(written[-1], dpi=110)
+        figure.clear()
+    return written
+
+
+def section(experiment: Experiment, outcome: Outcome, *, level: int = 2, figure: str | None = None) -> str:
+    """Write one experiment as a section of Markdown.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    outcome : Outcome
+    level : int
+        Of the heading.
+    figure : str, optional
+        Where the picture is.
+
+    Returns
+    -------
+    str
+    """
+    done = outcome.n_units - len(outcome.failed)
+    parts = [f"{'#' * level} {experiment.title} ({experiment.shown_in})"]
+    if not outcome.complete:
+        parts.append(f"**{done} of {outcome.n_units} units done.** " + " ".join(outcome.messages))
+    if outcome.scale == "quick":
+        parts.append("At the quick scale, which shows that everything runs: the figures say nothing about the paper.")
+    verdicts = _verdicts(experiment, outcome)
+    if verdicts:
+        parts.append(markdown_table(pd.DataFrame([vars(one) for one in verdicts])))
+    if figure is not None:
+        parts.append(f"![{experiment.title}]({figure})")
+    if experiment.notes():
+        parts.append(experiment.notes())
+    parts.append(markdown_table(experiment.summary(outcome.results)))
+    return "\n\n".join(parts) + "\n"
+
+
+def write_page(
+    path: Path, experiments: Sequence[Experiment], outcomes: dict[str, Outcome], scale: Scale, folder: Path
+) -> None:
+    """Write all experiments as one page, with copies of their figures beside it.
+
+    Parameters
+    ----------
+    path : Path
+    experiments : sequence of Experiment
+    outcomes : dict of str to Outcome
+    scale : str
+    folder : Path
+        Where :func:`write_results` put the figures.
+    """
+    copies = path.parent / "images" / "results"
+    copies.mkdir(parents=True, exist_ok=True)
+    copied = {}
+    for experiment in experiments:
+        figure = folder / experiment.name / "figure.png"
+        if figure.exists():
+            (copies / f"{experiment.name}.png").write_bytes(figure.read_bytes())
+            copied[experiment.name] = f"images/results/{experiment.name}.png"
+    text = page(experiments, outcomes, scale, copied, when=datetime.now(UTC).date())
+    path.write_text(text, encoding="utf-8")
+
+
+def page(
+    experiments: Sequence[Experiment],
+    outcomes: dict[str, Outcome],
+    scale: Scale,
+    figures: dict[str, str],
+    *,
+    when: date,
+) -> str:
+    """Write all experiments as one page.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+    outcomes : dict of str to Outcome
+    scale : str
+    figures : dict of str to str
+        Where the pictures are, seen from the page, by experiment; not all have one.
+    when : date
+
+    Returns
+    -------
+    str
+    """
+    verdicts = [
+        {
+            "experiment": experiment.title,
+            "in the paper": experiment.shown_in,
+            "claim": one.claim,
+            "verdict": one.judgement,
+        }
+        for experiment in experiments
+        for one in _verdicts(experiment, outcomes[experiment.name])
+    ]
+    head = [
+        "# The paper's results, run again",
+        f"Every table and figure of the paper at the scale `{scale}`, written by `castlereg experiment --all --scale "
+        f"{scale} --page`. Reasons and figures for each verdict stand in its section.",
+        *([markdown_table(pd.DataFrame(verdicts))] if verdicts else []),
+        f"{machine()} {when.isoformat()}. Splits and draws count their seeds from 0.",
+    ]
+    sections = [
+        section(experiment, outcomes[experiment.name], figure=figures.get(experiment.name))
+        for experiment in experiments
+    ]
+    return "\n\n".join([*head, *sections])
+
+
+def _verdicts(experiment: Experiment, outcome: Outcome) -> list[Verdict]:
+    """Judge, unless the sizes are those that only show that everything runs."""
+    return [] if outcome.scale == "quick" else experiment.verdicts(outcome.results)
+
+
+def machine() -> str:
+    """Say what the results were had with."""
+    from castlereg import __version__
+
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    return (
+        f"castlereg {__version__}, Python {platform.python_version()}, {packages}; {platform.system()} "
+        f"{platform.machine()}, {os.cpu_count()} cores."
+    )
+
+
+def _drawn(experiment: Experiment, results: pd.DataFrame) -> Figure | None:
+    try:
+        import matplotlib as mpl
+    except ModuleNotFoundError:
+        return None
+    with mpl.rc_context({"backend": "agg", "savefig.facecolor": "white"}):
+        return experiment.draw(results)

@@ -1,0 +1,97 @@
+"""What Figures 7 and 8 share: learned weights into the target, by what a column is to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pandas as pd
+
+from castlereg.estimators.regressor_cv import CastleRegressorCV
+from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings
+from castlereg.paper.problems import random_problem
+from castlereg.synthetic import roles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class WeightRoles(Experiment):
+    """Mean learned weight of arrows into the target, over random graphs."""
+
+    role: ClassVar[str]  # of the target
+    kinds: ClassVar[tuple[str, ...]]  # of the other columns
+
+    def units(self, scale: Scale) -> list[Settings]:
+        """List graphs with and without noise columns."""
+        if scale == "quick":
+            return [{"n_nodes": 6, "n_noise": 2, "n_rows": 100, "draw": 0, "cv": 2, "max_epochs": 3}]
+        sizes, n_draws = (((10, 0), (10, 20), (20, 0)), 10) if scale == "standard" else (((50, 0), (50, 50)), 10)
+        return [
+            {"n_nodes": nodes, "n_noise": noise, "n_rows": 50 * nodes, "draw": draw, "cv": 5, "max_epochs": 200}
+            for nodes, noise in sizes
+            for draw in range(n_draws)
+        ]
+
+    def measure(self, settings: Settings) -> list[Record]:
+        """Learn a graph, beta by cross-validation, and sort the weights into the target."""
+        problem = random_problem(
+            int(settings["n_nodes"]),
+            int(settings["n_rows"]),
+            n_noise_columns=int(settings["n_noise"]),
+            role=self.role,
+            branching=2,
+            random_state=int(settings["draw"]),
+        )
+        model = CastleRegressorCV(
+            cv=int(settings["cv"]), max_epochs=int(settings["max_epochs"]), random_state=int(settings["draw"])
+        ).fit(problem.X, problem.y)
+        learned = pd.DataFrame(model.graph_.learned_array, model.graph_.nodes, model.graph_.nodes)["Y"]
+        found = roles(problem.dag, "Y")._asdict()
+        found["noise"] = [name for name in problem.X if name not in set().union(*map(set, found.values()))]
+        found["noise"] += found.pop("unrelated")
+        return [
+            {"kind": kind, "column": name, "weight": float(learned[name])}
+            for kind, names in found.items()
+            for name in dict.fromkeys(names)
+        ]
+
+    def cost(self, settings: Settings) -> float:
+        """Guess by nodes and rows."""
+        nodes = int(settings["n_nodes"]) + int(settings["n_noise"])
+        steps = int(settings["n_rows"]) / 32 * int(settings["max_epochs"]) / 2 * int(settings["cv"])
+        return 2 + 4 * steps * (4e-5 + 8e-9 * nodes**3)
+
+    def summary(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Mean weight by kind of column, over graphs."""
+        means = results.groupby(["draw", "n_nodes", "n_noise", "kind"], sort=False)["weight"].mean().reset_index()
+        frame = means.groupby("kind", sort=False)["weight"].agg(["mean", "std", "count"]).reset_index()
+        frame.columns = pd.Index(["kind", "mean weight", "sd over graphs", "graphs"])
+        order = {kind: place for place, kind in enumerate(self.kinds)}
+        kept = frame[frame["kind"].isin(order)]
+        return kept.sort_values("kind", key=lambda kinds: kinds.map(order), ignore_index=True)
+
+    def draw(self, results: pd.DataFrame) -> Figure:
+        """Draw the means as bars."""
+        import matplotlib.pyplot as plt
+
+        frame = self.summary(results)
+        figure, ax = plt.subplots(figsize=(5.2, 3.4), layout="constrained")
+        error = frame["sd over graphs"].fillna(0) / frame["graphs"].pow(0.5)
+        ax.bar(frame["kind"], frame["mean weight"], yerr=error, color="#9aa7b4", capsize=3)
+        ax.set(ylabel="mean weight into the target")
+        ax.set_title("error bars: standard error over graphs", fontsize=9)
+        ax.spines[["top", "right"]].set_visible(False)
+        return figure
+
+    def notes(self) -> str:
+        """Say how weights are averaged."""
+        return (
+            "Graphs of two edges per node, sums of sigmoids; beta by cross-validation; weights are the learned "
+            "ones before "
+            "the cut, the mean over fold networks, averaged over columns of a kind and then over graphs. A "
+            "column counts once, "
+            "as the first kind that fits: parent, child, spouse, sibling; 'distant' is joined by a longer path, "
+            "'noise' by none."
+        )

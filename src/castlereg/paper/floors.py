@@ -1,0 +1,254 @@
+"""Errors that no predictor can beat, of a structural model whose equations and noise are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.paper.posterior import (
+    GRID,
+    CategoricalChild,
+    Child,
+    NumericChild,
+    conditional_variance,
+    level_posterior,
+)
+from castlereg.synthetic import StructuralModel
+from castlereg.synthetic.noise import NOISES
+
+Array = NDArray[np.float64]
+
+# The variance of a target needs more rows than the mean of its conditional variance, which differs little by row.
+VARIANCE_DRAWS: Final = 10
+# Beyond this many standard deviations of its noise, rounding of a value hides the noise.
+LARGEST: Final = 1e10
+# Numbers in the grids of one piece of the rows: what fits the cache.
+PIECE: Final = 2**18
+
+
+class BestError(NamedTuple):
+    """The lowest mean squared error of any predictor: as a share of the target's variance, and as it is."""
+
+    standardized: float
+    raw: float
+
+
+class BestClassification(NamedTuple):
+    """The lowest mean log loss (natural logarithm) and the lowest share of wrong levels of any predictor."""
+
+    log_loss: float
+    error_rate: float
+
+
+def best_error(
+    model: StructuralModel, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
+) -> BestError:
+    """Return the lowest mean squared error of any predictor of a numeric node that sees all other columns.
+
+    Parameters
+    ----------
+    model : StructuralModel
+    target : str
+    n_rows : int
+        Rows over which the conditional variance of the target is averaged; each one is exact, see
+        :mod:`castlereg.paper.posterior`. Ten times as many estimate the variance of the target.
+    random_state : int or Generator
+        Draws the rows.
+
+    Returns
+    -------
+    BestError
+
+    Raises
+    ------
+    ValueError
+        If a child of the target has no noise, if values are so large that rounding hides it, or if the target's density
+        given the others has several peaks too narrow for the grid.
+
+    Notes
+    -----
+    With ``1 + exp(-x)`` and Laplace noise of standard deviation 0.71 or more the target may have infinite variance: the
+    raw error means something then, the standardized one does not.
+
+    Examples
+    --------
+    >>> from castlereg.paper import best_error
+    >>> from castlereg.synthetic import StructuralModel, example_dag
+    >>> round(best_error(StructuralModel(example_dag()), "Y").standardized, 2)
+    0.87
+    >>> round(best_error(StructuralModel(example_dag(), function="linear", noise_std=0.5), "Y", n_rows=1000).raw, 4)
+    0.0833
+    """
+    node = _numeric(model, target)
+    children = _children(model, node)
+    rng = np.random.default_rng(random_state)
+    signals = model.signals(n_rows, rng)
+    variance = _variance(model, node, signals, rng)
+    std, kind = model.noise_stds[node], model.noise_kinds[node]
+    gaussian = all(model.noise_kinds[k] is NOISES["gaussian"] for k in (node, *children))
+    if std == 0:
+        raw = 0.0
+    elif model.function == "linear" and gaussian and not any(model.equations.n_levels[k] for k in children):
+        told = [model.edge_weights[node, child] / model.noise_stds[child] for child in children]
+        raw = 1 / (1 / std**2 + float(np.sum(np.square(told))))  # one over the precision of a normal distribution
+    else:
+        _check_size(model, children, signals)
+        features = model.equations.features[node]
+        found = []
+        for piece in _pieces(signals, GRID * features.size):
+            values = model.equations.values(node, piece)
+            noise = values - model.equations.given(node, piece)[0]
+            found.append(conditional_variance(values, noise, std, kind, features, _described(model, node, piece)))
+        raw = float(np.concatenate(found).mean())
+    return BestError(raw / variance, raw)
+
+
+def parents_only_error(
+    model: StructuralModel, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
+) -> BestError:
+    """Return the lowest mean squared error of any predictor of a numeric node that sees its parents alone: its noise.
+
+    Parameters
+    ----------
+    model : StructuralModel
+    target : str
+    n_rows : int
+        Ten times as many estimate the variance of the target.
+    random_state : int or Generator
+        Draws the rows.
+
+    Returns
+    -------
+    BestError
+
+    Examples
+    --------
+    >>> from castlereg.synthetic import StructuralModel, example_dag
+    >>> model = StructuralModel(example_dag(), function="linear")
+    >>> round(parents_only_error(model, "Y").standardized, 2)
+    0.14
+    """
+    node = _numeric(model, target)
+    rng = np.random.default_rng(random_state)
+    raw = model.noise_stds[node] ** 2
+    return BestError(raw / _variance(model, node, model.signals(n_rows, rng), rng), raw)
+
+
+def best_classification(
+    model: StructuralModel, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
+) -> BestClassification:
+    """Return the lowest errors of any classifier of a categorical node that sees all other columns.
+
+    Parameters
+    ----------
+    model : StructuralModel
+    target : str
+    n_rows : int
+        Rows over which the expected errors by the exact probabilities are averaged.
+    random_state : int or Generator
+        Draws the rows.
+
+    Returns
+    -------
+    BestClassification
+
+    Raises
+    ------
+    ValueError
+        As for :func:`best_error`.
+
+    Examples
+    --------
+    >>> from castlereg.synthetic import StructuralModel, example_dag
+    >>> best = best_classification(StructuralModel(example_dag(), categorical={"Y": 2}), "Y")
+    >>> best.log_loss < 0.69, best.error_rate < 0.5
+    (True, True)
+    """
+    node = model.place(target)
+    if target not in model.categorical:
+        raise ValueError(f"target={target!r} is numeric: best_error has its lowest squared error")
+    _check_free(model, target)
+    children = _children(model, node)
+    signals = model.signals(n_rows, random_state)
+    _check_size(model, children, signals)
+    system = model.equations
+    losses, wrong = [], []
+    for piece in _pieces(signals, system.n_levels[node] ** 2):
+        levels = system.values(node, piece).astype(np.intp)
+        logs = level_posterior(system.given(node, piece), levels, system.features[node], _described(model, node, piece))
+        losses.append(-np.sum(np.exp(logs) * np.maximum(logs, -700), axis=1))  # 0 where the probability is 0
+        wrong.append(1 - np.exp(logs.max(axis=1)))
+    return BestClassification(float(np.concatenate(losses).mean()), float(np.concatenate(wrong).mean()))
+
+
+def _described(model: StructuralModel, node: int, signals: Array) -> list[Child]:
+    """Describe the children of a node by their noise in these rows."""
+    system = model.equations
+    found: list[Child] = []
+    for child in _children(model, node):
+        given, values = system.given(child, signals), system.values(child, signals)
+        weights = system.weights[system.signal_slices[child], system.feature_slices[node]]
+        if system.n_levels[child]:
+            found.append(CategoricalChild(given, values.astype(np.intp), weights))
+        else:
+            std = model.noise_stds[child]
+            found.append(NumericChild((values - given[0]) / std, weights[0] / std, model.noise_kinds[child]))
+    return found
+
+
+def _children(model: StructuralModel, node: int) -> list[int]:
+    """Return the children of a node, refusing those without noise."""
+    children: list[int] = np.flatnonzero(model.edge_weights[node]).tolist()
+    for child in children:
+        if not model.equations.n_levels[child] and model.noise_stds[child] == 0:
+            raise ValueError(
+                f"noise_std of {model.names[child]!r} is 0: a child without noise gives the target away, and the best "
+                "error is that of solving its equation, which is not computed here; give the child some noise"
+            )
+    return children
+
+
+def _pieces(signals: Array, numbers_per_row: int) -> Iterator[Array]:
+    rows = max(1, PIECE // numbers_per_row)
+    for start in range(0, signals.shape[1], rows):
+        yield signals[:, start : start + rows]
+
+
+def _variance(model: StructuralModel, node: int, signals: Array, rng: np.random.Generator) -> float:
+    """Return the variance of a numeric node: exact for its noise, estimated for what its parents give."""
+    given = [model.equations.given(node, signals)[0]]
+    if model.edge_weights[:, node].any():
+        for _ in range(VARIANCE_DRAWS - 1):
+            given.append(model.equations.given(node, model.signals(signals.shape[1], rng))[0])
+    values = np.concatenate(given)
+    variance = model.noise_stds[node] ** 2 + float(values.var())
+    if variance <= (1e-12 * float(np.abs(values).max())) ** 2:  # nothing but rounding
+        raise ValueError(f"target={model.names[node]!r} never varies: there is nothing to predict")
+    return variance
+
+
+def _numeric(model: StructuralModel, target: str) -> int:
+    node = model.place(target)
+    if target in model.categorical:
+        raise ValueError(f"target={target!r} is categorical: best_classification has its lowest errors")
+    _check_free(model, target)
+    return node
+
+
+def _check_free(model: StructuralModel, target: str) -> None:
+    if target in model.fixed:
+        raise ValueError(f"target={target!r} is held at {model.fixed[target]!r}: there is nothing to predict")
+
+
+def _check_size(model: StructuralModel, children: list[int], signals: Array) -> None:
+    for child in children:
+        if not model.equations.n_levels[child]:
+            largest = float(np.abs(model.equations.values(child, signals)).max())
+            if largest > LARGEST * model.noise_stds[child]:
+                raise ValueError(
+                    f"node {model.names[child]!r} reaches {largest:.3g}: rounding hides its noise, and the best error "
+                    "cannot be computed; take smaller weights or fewer edges"
+                )

@@ -1,0 +1,195 @@
+"""Downloads, from origins that are made up: brought to our columns, checked, kept; and what is said when they fail."""
+
+from __future__ import annotations
+
+import builtins
+import io
+import sys
+import types
+import urllib.error
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from castlereg.paper.datasets import load
+from castlereg.paper.datasets.cells import as_cells, read_cells
+from castlereg.paper.datasets.download import with_columns
+from castlereg.paper.datasets.verification import figures_of, known_figures
+from tests.paper.datasets.conftest import MadeUp
+
+Answer = Callable[[], pd.DataFrame]
+
+
+def uci(monkeypatch: pytest.MonkeyPatch, number: int, answer: Answer) -> None:
+    """Put a module in the place of ucimlrepo."""
+
+    def fetch_ucirepo(id: int) -> Any:
+        assert id == number
+        print("as chatty as the original")
+        return types.SimpleNamespace(data=types.SimpleNamespace(original=answer()))
+
+    module = types.ModuleType("ucimlrepo")
+    module.fetch_ucirepo = fetch_ucirepo  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ucimlrepo", module)
+
+
+def openml(monkeypatch: pytest.MonkeyPatch, number: int, answer: Answer) -> None:
+    """Answer in the place of scikit-learn's fetch_openml."""
+
+    def fetch_openml(data_id: int, **_: Any) -> Any:
+        assert data_id == number
+        return types.SimpleNamespace(frame=answer())
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+
+
+def archive(monkeypatch: pytest.MonkeyPatch, address: str, member: str, content: str) -> None:
+    """Answer in the place of UCI's web server."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as made:
+        made.writestr(member, content)
+
+    def urlopen(asked: str, timeout: float) -> io.BytesIO:
+        assert asked == address
+        return io.BytesIO(packed.getvalue())
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+
+
+def no_network() -> pd.DataFrame:
+    raise urllib.error.URLError("no route to host")
+
+
+def kept(made_up: MadeUp, file: str) -> pd.DataFrame:
+    assert [one.name for one in made_up.second.iterdir()] == [file]
+    return read_cells(made_up.second / file)
+
+
+def test_a_download_is_kept_and_read_from_there(
+    made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = made_up.make("wine_quality_white.csv")
+    white = frame.rename(columns=lambda name: name.replace(" ", "_")).assign(color="white")
+    uci(monkeypatch, 186, lambda: pd.concat([white.assign(color="red"), white], ignore_index=True))
+    table = load("WQ")
+    assert capsys.readouterr().out == ""
+    assert list(table.X.columns) == list(frame.columns[:-1])
+    np.testing.assert_array_equal(table.X.to_numpy(), frame.iloc[:, :-1].to_numpy())
+    assert table.source == str(made_up.second / "wine_quality_white.csv")
+    pd.testing.assert_frame_equal(kept(made_up, "wine_quality_white.csv"), as_cells(frame), check_column_type=False)
+    uci(monkeypatch, 186, no_network)
+    pd.testing.assert_frame_equal(load("WQ").X, table.X)
+
+
+def test_retinopathys_doubled_name_is_the_fourth_exudate(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = made_up.make("diabetic_retinopathy.csv")
+    uci(monkeypatch, 329, lambda: frame.rename(columns={"exudate4": "exudate3.1"}))
+    assert load("RP").X["exudate4"].tolist() == frame["exudate4"].tolist()
+
+
+def test_pima_from_openml_is_renamed_and_recoded(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = made_up.make("pima_diabetes.csv").assign(Outcome=[0, 1, 1, 0, 0, 1])
+    monkeypatch.setattr(
+        "castlereg.paper.datasets.stored.known_figures", lambda: {"pima_diabetes.csv": figures_of(as_cells(frame))}
+    )
+    theirs = ["preg", "plas", "pres", "skin", "insu", "mass", "pedi", "age", "class"]
+    outcome = pd.Categorical(np.where(frame["Outcome"] == 1, "tested_positive", "tested_negative"))
+    openml(monkeypatch, 37, lambda: frame.assign(Outcome=outcome).set_axis(theirs, axis=1))
+    table = load("PD")
+    assert table.y.tolist() == [0, 1, 1, 0, 0, 1]
+    assert list(table.X.columns) == list(frame.columns[:-1])
+
+
+def test_boston_from_openml_has_codes_as_text(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = made_up.make("boston_housing.csv")
+    openml(monkeypatch, 531, lambda: frame.assign(CHAS=pd.Categorical(frame["CHAS"].astype(str))))
+    assert load("BH").X["CHAS"].tolist() == frame["CHAS"].tolist()
+
+
+def test_las_vegas_from_its_archive(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = made_up.make("las_vegas.csv")
+    address = "https://archive.ics.uci.edu/static/public/397/las+vegas+strip.zip"
+    content = frame.to_csv(index=False, sep=";", decimal=",")
+    archive(monkeypatch, address, "LasVegasTripAdvisorReviews-Dataset.csv", content)
+    assert load("LV").X["Hotel stars"].tolist() == frame["Hotel stars"].tolist()
+
+
+def test_another_table_from_the_origin_is_refused_and_not_kept(
+    made_up: MadeUp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = made_up.make("facebook_metrics.csv")
+    uci(monkeypatch, 368, lambda: frame.iloc[1:])
+    with pytest.raises(
+        ValueError, match="what UCI's dataset 368 sends is not the table of the catalogue: 5 rows where 6"
+    ):
+        load("FB")
+    uci(monkeypatch, 368, lambda: frame.drop(columns="like"))
+    with pytest.raises(ValueError, match="UCI's dataset 368 has no column 'like'"):
+        load("FB")
+    assert not made_up.second.exists()
+
+
+@pytest.mark.parametrize("name", ["BH", "WQ", "FB", "BC", "SP", "CM", "CC", "PD", "LV", "SH", "RP"])
+def test_without_network_the_message_says_where_to_put_which_file(
+    name: str, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise urllib.error.URLError("no route to host")
+
+    module = types.ModuleType("ucimlrepo")
+    module.fetch_ucirepo = fails  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ucimlrepo", module)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fails)
+    monkeypatch.setattr("urllib.request.urlopen", fails)
+    with pytest.raises(FileNotFoundError) as absent:
+        load(name)
+    message = str(absent.value)
+    assert "could not be downloaded from" in message
+    assert "no route to host" in message
+    for folder in folders:
+        assert str(folder) in message
+
+
+def test_without_ucimlrepo_the_message_says_what_to_install(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up.make("statlog_heart.csv")
+    monkeypatch.setitem(sys.modules, "ucimlrepo", None)
+    with pytest.raises(FileNotFoundError, match=r"it needs ucimlrepo: pip install 'castlereg\[datasets\]'"):
+        load("SH")
+
+
+def test_a_folder_that_cannot_be_written_costs_a_warning(made_up: MadeUp, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = made_up.make("boston_housing.csv")
+    openml(monkeypatch, 531, lambda: frame)
+    made_up.second.parent.write_text("a file where a folder should be")
+    with pytest.warns(UserWarning, match=r"boston_housing\.csv was downloaded but cannot be kept"):
+        table = load("BH")
+    assert table.source == "OpenML's dataset 531"
+    assert len(table.X) == 6
+
+
+def test_ucimlrepo_is_not_imported_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = builtins.__import__
+
+    def refuse(name: str, *args: Any, **more: Any) -> Any:
+        assert name != "ucimlrepo"
+        return imported(name, *args, **more)
+
+    monkeypatch.setattr("builtins.__import__", refuse)
+    load("iris")
+
+
+def test_columns_are_matched_by_their_letters() -> None:
+    table = pd.DataFrame({"B02[C-N]": [1], "Total_interactions": [2], "extra": [3]})
+    picked = with_columns(table, ["Total Interactions", "b02 c n"], "a test")
+    assert picked.to_numpy().tolist() == [[2, 1]]
+
+
+def test_our_names_differ_by_more_than_signs() -> None:
+    for file, figures in known_figures().items():
+        letters = {"".join(c for c in name.lower() if c.isalnum()) for name in figures.columns}
+        assert len(letters) == len(figures.columns), file

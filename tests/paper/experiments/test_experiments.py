@@ -1,0 +1,60 @@
+"""Every experiment at the quick scale, and what holds for all of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from castlereg.cli import app
+from castlereg.paper.experiments import SCALES, printed
+from castlereg.paper.experiments.protocol import METHODS, ranks
+from castlereg.paper.experiments.registry import EXPERIMENTS
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("scale", SCALES)
+def test_units_are_plain_and_different(name: str, scale: str) -> None:
+    experiment = EXPERIMENTS[name]
+    units = experiment.units(scale)  # type: ignore[arg-type]
+    assert len({experiment.key(unit) for unit in units}) == len(units)
+    assert units or experiment.sources
+    for unit in units:
+        assert json.loads(json.dumps(unit)) == dict(unit)
+        assert experiment.cost(unit) > 0
+
+
+def test_all_experiments_run_at_the_quick_scale(tmp_path: Path) -> None:
+    arguments = ["experiment", "--all", "--scale", "quick", "--jobs", "2", "--output", str(tmp_path), "--quiet"]
+    result = CliRunner().invoke(app, [*arguments, "--page", str(tmp_path / "results.md")])
+    assert result.exit_code == 0, result.output + result.stderr
+    for name, experiment in EXPERIMENTS.items():
+        assert len(pd.read_csv(tmp_path / name / "table.csv")) > 0
+        if name != "dataset_table":
+            assert (tmp_path / name / "figure.png").stat().st_size > 5000
+        assert experiment.title in (tmp_path / "results.md").read_text()
+
+
+def test_ranks_are_highest_for_the_best_and_need_every_method() -> None:
+    results = pd.DataFrame(
+        {"fold": [0, 0, 0, 1, 1], "method": ["a", "b", "c", "a", "b"], "score": [0.3, 0.1, 0.2, 0.5, 0.4]}
+    )
+    assert ranks(results, ["fold"]).tolist()[:3] == [1, 3, 2]
+    assert ranks(results, ["fold"], higher_is_better=True).tolist()[:3] == [3, 1, 2]
+    assert ranks(results, ["fold"]).isna().tolist() == [False, False, False, True, True]
+
+
+def test_printed_figures_are_those_of_the_paper() -> None:
+    regression = printed.REGRESSION.pivot_table(index="row", columns="column", values="mean")
+    classification = printed.CLASSIFICATION.pivot_table(index="row", columns="column", values="mean")
+    assert regression.shape == classification.shape == (7, 10)
+    assert set(regression.columns) == set(METHODS)
+    assert (regression.idxmin(axis=1) == "CASTLE").all()  # bold in the paper
+    assert (classification.drop(index="LV").idxmax(axis=1) == "CASTLE").all()
+    assert classification.loc["LV"].idxmax() == "Input Noise"  # 0.597 against the bold 0.595
+    assert printed.LINEAR_TOY.query("row == 'CASTLE' and column == 50000")["mean"].item() == 1.004
+    whole = printed.ABLATION_REGRESSION.query("column == 'L + R + V'").set_index("row")["mean"]
+    assert (whole == regression.loc[whole.index, "CASTLE"]).all()
