@@ -21,16 +21,9 @@ _MOST_REPETITIONS = 10
 
 
 def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the indices that sort rows by their values; scaling a column by a positive number does not change them.
+    """Return the indices that sort rows by their values, shape (rows,); units of columns do not change them.
 
-    Parameters
-    ----------
-    columns : iterable of array of shape (rows,)
-        Most telling first; later ones are looked at only while rows are tied.
-
-    Returns
-    -------
-    array of int, shape (rows,)
+    Columns come most telling first; later ones are looked at only while rows are tied.
 
     Examples
     --------
@@ -97,22 +90,10 @@ def repeated_rows(weight: NDArray[np.float64]) -> NDArray[np.int64] | None:
 def column_order(
     columns: Iterable[NDArray[np.float64]], target: NDArray[np.int64], nodes: Sequence[Node], names: Sequence[str]
 ) -> tuple[int, ...]:
-    """Order columns by their node's type, and then by their values.
+    """Order columns by their node's type, and then by how their values go with the ranks of the target.
 
-    Parameters
-    ----------
-    columns : iterable of array of shape (rows,)
-    target : array of int, shape (rows,)
-        Ranks of the target, which tie a column's values to rows whatever the order of these.
-    nodes : sequence of Node
-        Type of each column. Columns of one type stand together, so that tables with the same types share a layout and a
-        compiled program.
-    names : sequence of str
-        Decide between columns that go with the target in exactly the same way.
-
-    Returns
-    -------
-    tuple of int
+    Columns of one type stand together, so that tables with the same types share a layout and a compiled program. Names
+    decide between columns that go with the target in exactly the same way.
 
     Examples
     --------

@@ -38,28 +38,15 @@ class Channel:
     "level"    1 if the cell is this level, otherwise 0
     "missing"  0
     =========  =============================================
-
-    Parameters
-    ----------
-    column : int
-        In the user's order.
-    kind : {"value", "level", "missing"}
-    level : int
-        Index into the column's levels.
-    center, spread : float
-    fill : float
-        What a missing value becomes. NaN is filled with the mean of each member's training rows later.
-    unknown : float, optional
-        What an unknown level becomes; None for columns without levels.
     """
 
-    column: int
+    column: int  # in the user's order
     kind: Literal["value", "level", "missing"]
-    level: int = -1
+    level: int = -1  # index into the column's levels
     center: float = 0.0
     spread: float = 1.0
-    fill: float = 0.0
-    unknown: float | None = None
+    fill: float = 0.0  # for a missing value; NaN is filled with the mean of each member's training rows later
+    unknown: float | None = None  # for an unknown level; None for columns without levels
 
 
 class _ChannelArrays(NamedTuple):
@@ -222,19 +209,9 @@ class Preprocessing:
         return all(column.holds == "numbers" and not column.is_coded for column in self.schema)
 
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
-        """Number the levels of another table with the same columns, and warn of unknown ones.
+        """Number the levels of another table with the same columns, shape (rows, columns), and warn of unknown ones.
 
-        Parameters
-        ----------
-        columns : Columns
-            As read.
-        what : str
-            Name of the table in messages.
-
-        Returns
-        -------
-        array of float64, shape (rows, columns)
-            Numbers; indices into the schema's levels, -1 for unknown ones; NaN for missing values.
+        Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values.
         """
         if self._is_numbers and columns.types is unnamed_numbers(len(self.schema)):
             return columns.cells
@@ -266,11 +243,7 @@ class Preprocessing:
         cells : array of float64, shape (rows, columns)
             From :meth:`cells`, or of rows that :meth:`fit` has coded.
         room : int, optional
-            Rows of the result, of which those beyond the cells' are zero; by default as many as the cells have.
-
-        Returns
-        -------
-        array of float64, shape (room, channels)
+            Rows of the result, shape (room, channels); those beyond the cells' are zero.
         """
         by = self._arrays
         encoded = np.empty((len(cells) if room is None else room, len(by.column)))
@@ -291,19 +264,7 @@ class Preprocessing:
         return encoded
 
     def table(self, *parts: Rows, edges: EdgeRules | None = None) -> Table:
-        """Encode rows for training, one part below the other.
-
-        Parameters
-        ----------
-        *parts : Rows
-            Coded by the schema, see :meth:`coded`.
-        edges : EdgeRules, optional
-            For columns and targets in the user's order.
-
-        Returns
-        -------
-        Table
-        """
+        """Encode coded rows for training, one part below the other; ``edges`` are for columns in the user's order."""
         weight = None
         if any(part.weight is not None for part in parts):
             weights = [np.ones(len(part)) if part.weight is None else part.weight for part in parts]

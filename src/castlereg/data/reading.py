@@ -40,47 +40,26 @@ _FLOATS = (np.float64, np.float32)  # single precision is half the memory, and e
 
 @dataclass(frozen=True)
 class ColumnType:
-    """What a column holds.
-
-    Parameters
-    ----------
-    name : str
-    holds : {"numbers", "text", "dates", "nothing"}
-        "nothing" for a column that has missing values only.
-    levels : tuple, optional
-        Values that the cells are numbers of; None when cells are values themselves.
-    ordered : bool
-        Whether the order of the levels means something.
-    declared : bool
-        Whether the dtype itself says that these are categories.
-    """
+    """What a column holds."""
 
     name: str
-    holds: Holds = "numbers"
-    levels: tuple[Level, ...] | None = None
-    ordered: bool = False
-    declared: bool = False
+    holds: Holds = "numbers"  # "nothing" for a column that has missing values only
+    levels: tuple[Level, ...] | None = None  # that the cells are indices into; None when cells are values themselves
+    ordered: bool = False  # whether the order of the levels means something
+    declared: bool = False  # whether the dtype itself says that these are categories
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A table as numbers.
+    """A table as numbers: values, or indices into a column's levels, shape (rows, columns); NaN for missing values.
 
-    Parameters
-    ----------
-    values : array of float64 or float32, shape (rows, columns)
-        Values, or indices into the column's levels; NaN for missing values. An array of the user's is not copied.
-    types : tuple of ColumnType
-    rows : array of int, optional
-        Which rows, in this order; all by default. Rows in another order are not a copy of a long table.
-    complete : bool
-        Whether the values are known to be neither missing nor beyond float32.
+    An array of the user's is not copied.
     """
 
     values: NDArray[np.float64] | NDArray[np.float32]
     types: tuple[ColumnType, ...]
-    rows: NDArray[np.int64] | None = None
-    complete: bool = False
+    rows: NDArray[np.int64] | None = None  # which of them, in this order: no copy of a long table; all by default
+    complete: bool = False  # whether the values are known to be neither missing nor beyond float32
 
     def __len__(self) -> int:
         return len(self.values if self.rows is None else self.rows)
@@ -111,17 +90,7 @@ class Columns:
 
 
 def read_columns(X: Any, what: str = "X") -> Columns:
-    """Read a table.
-
-    Parameters
-    ----------
-    X : DataFrame of pandas or polars, or array-like of shape (rows, columns)
-    what : str
-        Its name in messages.
-
-    Returns
-    -------
-    Columns
+    """Read a frame of pandas or polars, or an array-like of shape (rows, columns); ``what`` is its name in messages.
 
     Examples
     --------
@@ -196,13 +165,9 @@ def _read_frame(X: Any, what: str) -> Columns:
             dtype = np.float32 if all(one == np.float32 for one in dtypes) else np.float64
             return Columns(X.to_numpy(dtype), tuple(ColumnType(name) for name in names))
         return _read_series([X.iloc[:, j] for j in range(len(names))], names, what)
-    series = [pd.Series(_to_numpy(X[name])) for name in X.columns]
-    return _read_series(series, names, what)
-
-
-def _to_numpy(column: Any) -> NDArray[Any]:
-    values: NDArray[Any] = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-    return values
+    columns = [X[name] for name in X.columns]
+    arrays = [column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column) for column in columns]
+    return _read_series([pd.Series(array) for array in arrays], names, what)
 
 
 def _read_series(columns: list[pd.Series], names: list[str], what: str) -> Columns:

@@ -14,23 +14,12 @@ from castlereg.data.reading import Columns
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows with their targets and weights.
-
-    Parameters
-    ----------
-    columns : Columns
-        As read, or coded by the schema of a :class:`castlereg.data.preprocessing.Preprocessing`.
-    targets : tuple of array of shape (rows,)
-    weight : array of float64, shape (rows,), optional
-        None when all weigh alike.
-    index : array of int, shape (rows,), optional
-        Indices of the rows in the user's table; None when they are all there in the user's order.
-    """
+    """Rows with their targets and weights; their columns are as read, or coded by the schema of a preprocessing."""
 
     columns: Columns
-    targets: tuple[NDArray[Any], ...]
-    weight: NDArray[np.float64] | None = None
-    index: NDArray[np.int64] | None = None
+    targets: tuple[NDArray[Any], ...]  # each of shape (rows,)
+    weight: NDArray[np.float64] | None = None  # None when all weigh alike
+    index: NDArray[np.int64] | None = None  # in the user's table; None when they are all there in the user's order
 
     def __len__(self) -> int:
         return len(self.columns)

@@ -122,19 +122,7 @@ class Standardization(NamedTuple):
 
 
 def standardize(encoded: Any, by: Standardization, layout: Layout) -> Any:
-    """Standardize encoded channels; missing values stay NaN.
-
-    Parameters
-    ----------
-    encoded : NumPy or JAX array of shape (..., channels)
-    by : Standardization
-        Of one member.
-    layout : Layout
-
-    Returns
-    -------
-    array of shape (..., channels)
-    """
+    """Standardize encoded channels, a NumPy or JAX array of shape (..., channels), by one member; NaN stays NaN."""
     return (drawn_in(encoded, by.clip_center, by.clip_rate, layout) - by.shift) * by.scale
 
 
@@ -161,26 +149,13 @@ def smooth_clip(z: Any) -> Any:
 
 
 def measure(table: Table, row_lists: Sequence[RowNumbers]) -> tuple[Standardization, NDArray[np.float32]]:
-    """Measure every member's training rows.
+    """Measure every member's training rows, given by their numbers; return also their mean weight, shape (members,).
 
     Value channels are centred on the mean of the values that are not missing. Those of one node are divided by one
     number, the root of their summed variances: a categorical column then weighs as much as a numeric one, and its rare
     levels do not grow large. A node that does not vary is multiplied by zero, and so is a level that none of the rows
     has: the member takes it as "none of the levels". Missing indicators are centred and keep their size of 1, about
     that of the step from one level to another; dividing by their own spread would blow up rare missing values.
-
-    Parameters
-    ----------
-    table : Table
-    row_lists : sequence of array of int
-        Training rows of each member, as indices into the table; a row may occur more than once.
-
-    Returns
-    -------
-    standardization : Standardization
-        With a leading member axis.
-    mean_weight : array of float32, shape (members,)
-        Mean weight of the training rows.
     """
     known: dict[bytes, tuple[Standardization, float]] = {}
     measured = []
@@ -224,18 +199,9 @@ def standardization_of(
 
 
 def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
-    """Loss of predicting the base rates: 1 for numeric nodes, the entropy of binary and categorical ones.
+    """Loss of predicting the rates of the channels: 1 for numeric nodes, the entropy of others; shape (nodes,).
 
-    Parameters
-    ----------
-    rates : array of shape (channels,)
-        Mean of each channel over the values that are not missing.
-    layout : Layout
-
-    Returns
-    -------
-    array of shape (nodes,)
-        1 also for a node with one level, whose entropy is zero.
+    A node with one level has 1 too, since its entropy is zero.
 
     Examples
     --------

@@ -46,30 +46,15 @@ OTHER = "(other)"
 
 @dataclass(frozen=True)
 class ColumnSchema:
-    """One column of a table that a model was trained on.
-
-    Parameters
-    ----------
-    name : str
-    kind : {"numeric", "binary", "categorical", "ordinal"}
-    holds : {"numbers", "text", "dates", "nothing"}
-    levels : tuple, optional
-        Known levels in order, for columns whose cells are levels; :data:`OTHER` stands last for those that were joined.
-    missing : int
-        Number of missing values.
-    constant : bool
-        Whether there is nothing to learn from: one value, or none.
-    note : str
-        What else the user should know.
-    """
+    """One column of a table that a model was trained on."""
 
     name: str
     kind: ColumnKind
     holds: Holds
-    levels: tuple[Level, ...] | None
-    missing: int
-    constant: bool
-    note: str = ""
+    levels: tuple[Level, ...] | None  # in order, for columns whose cells are levels; OTHER stands last for joined ones
+    missing: int  # number of missing values
+    constant: bool  # whether there is nothing to learn from: one value, or none
+    note: str = ""  # what else the user should know
 
     @property
     def is_coded(self) -> bool:
@@ -88,19 +73,7 @@ class ColumnSchema:
 
 
 def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X") -> tuple[ColumnSchema, ...]:
-    """Decide what every column is, by the rule of this module.
-
-    Parameters
-    ----------
-    columns : Columns
-    categorical : sequence of bool
-        Which columns hold levels even when they are numbers; see :func:`named_columns`.
-    what : str
-        Name of the table in messages.
-
-    Returns
-    -------
-    tuple of ColumnSchema
+    """Decide what every column is, by the rule of this module; ``categorical`` columns hold levels even as numbers.
 
     Examples
     --------
@@ -260,20 +233,9 @@ def warn_of_oddities(schema: Sequence[ColumnSchema], marked: dict[str, list[str]
 
 
 def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X") -> Columns:
-    """Number the levels of a table as the schema does, without a copy of a table whose cells are values already.
+    """Number the levels of a table as read by the schema; a table whose cells are values already is not copied.
 
-    Parameters
-    ----------
-    columns : Columns
-        As read: the table that the schema was inferred from, or another with the same columns.
-    schema : sequence of ColumnSchema
-    what : str
-        Name of the table in messages.
-
-    Returns
-    -------
-    Columns
-        Numbers; indices into the schema's levels, -1 for unknown ones; NaN for missing values.
+    Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values.
     """
     for known, column in zip(schema, columns.types, strict=True):
         if {known.holds, column.holds} == {"numbers", "dates"}:

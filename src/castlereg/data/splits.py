@@ -67,24 +67,8 @@ def folds(
 ) -> list[Fold]:
     """Cut rows into folds.
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable of splits
-        A number of folds is dealt out at random, classes in proportion; anything else goes to scikit-learn's
-        :func:`~sklearn.model_selection.check_cv`.
-    n_rows : int
-    random_state : int
-        Of the random folds.
-    classes : array of shape (rows,), optional
-        Of the random folds; None for a target of numbers.
-    y, groups : array-like of shape (rows,), optional
-        For the splitter.
-    is_classifier : bool
-        For ``check_cv``.
-
-    Returns
-    -------
-    list of (training rows, validation rows)
+    A number of folds is dealt out at random, ``classes`` in proportion if there are any. Anything else, with ``y`` and
+    ``groups``, is for scikit-learn's :func:`~sklearn.model_selection.check_cv`.
 
     Examples
     --------

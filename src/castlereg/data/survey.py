@@ -177,19 +177,9 @@ class TableSurvey:
     def preprocessing(
         self, what: str, marked: dict[str, list[str]], targets: tuple[Target, ...], *, clipped: bool
     ) -> Preprocessing:
-        """Return the preprocessing of the table.
+        """Return the preprocessing of the table; ``marked`` texts were already taken as missing when numbers were read.
 
         Columns are ordered by type and name: no digest of all rows is at hand.
-
-        Parameters
-        ----------
-        what : str
-            Name of the table in messages.
-        marked : dict of str to list of str
-            Texts that were already taken as missing when columns of numbers were read.
-        targets : tuple of Target
-        clipped : bool
-            Whether numeric columns are clipped.
         """
         schema = self.schema(what, marked)
         nodes = [column.node(clipped) for column in schema]

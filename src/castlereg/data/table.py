@@ -14,30 +14,14 @@ _ALIGNMENT = 64  # bytes; JAX takes an array that begins at a multiple of these 
 
 @dataclass(frozen=True)
 class Table:
-    """Encoded rows.
+    """Encoded rows."""
 
-    Parameters
-    ----------
-    inputs : array of float32, shape (rows, channels)
-        Numeric channels on any scale near one; 0 or 1 for binary and categorical ones and for missing indicators.
-        Missing values are NaN.
-    layout : Layout
-    weight : array of float32, shape (rows,), optional
-        Positive row weights; all alike by default.
-    constant : tuple of int
-        Nodes that get no edges.
-    edges : EdgeRules, optional
-        Which edges may be and which must be.
-    room : array from :func:`room_for`, optional
-        Array of which ``inputs`` is the beginning; it saves the trainer a copy.
-    """
-
-    inputs: NDArray[np.float32]
+    inputs: NDArray[np.float32]  # (rows, channels): near one, or 0 and 1 of levels and indicators; NaN for missing
     layout: Layout
-    weight: NDArray[np.float32] | None = None
-    constant: tuple[int, ...] = ()
-    edges: EdgeRules | None = None
-    room: NDArray[np.float32] | None = None
+    weight: NDArray[np.float32] | None = None  # (rows,), positive; all alike by default
+    constant: tuple[int, ...] = ()  # nodes that get no edges
+    edges: EdgeRules | None = None  # which edges may be and which must be
+    room: NDArray[np.float32] | None = None  # from room_for, begins with the inputs; it saves the trainer a copy
 
 
 def rounded_up(n: int) -> int:

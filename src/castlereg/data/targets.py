@@ -101,19 +101,9 @@ Target = NumericTarget | ClassTarget
 
 
 def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]:
-    """Read one target or several, and raise for missing values.
+    """Read one target or several, with their names, and raise for missing values.
 
-    Parameters
-    ----------
-    y : array-like of shape (rows,) or (rows, targets), Series or frame
-    what : str
-        What it is called in messages and, when it has no name of its own, in the graph.
-
-    Returns
-    -------
-    columns : list of array of shape (rows,)
-    names : list of str
-        The names that a series or frame has, or ``what``, numbered when there are several.
+    A target without a name of its own is called ``what``, numbered when there are several.
 
     Examples
     --------
