@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from castlereg.estimators.fitted_network import FittedNetwork
+from castlereg.selection import train_folds
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
@@ -21,9 +23,7 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import read_columns
 from castlereg.data.rows import Rows
 from castlereg.data.targets import NumericTarget
-from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.regularizers import Castle, Regularizer
-from castlereg.selection import train_folds
 from castlereg.synthetic import example_dag, random_dag, sample
 
 BETAS = (0.001, 0.01, 0.1, 1.0)

@@ -16,13 +16,13 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import optax
+from castlereg.objective import Batch, acyclicity_loss, cell_losses, dag_loss, l1_norm, reconstruction_loss
 from jax import Array
 
 from castlereg import CausalGraph
 from castlereg.acyclicity.cut import weakest_strong_weight
 from castlereg.layout import Layout, Node
 from castlereg.network import Parameters, forward, initialize, mask_inputs, squared_adjacency
-from castlereg.objective import Batch, acyclicity_loss, cell_losses, dag_loss, l1_norm, reconstruction_loss
 from castlereg.synthetic import StructuralModel, example_dag
 
 State = tuple[Parameters, optax.OptState]

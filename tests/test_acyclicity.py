@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
+from castlereg.objective import acyclicity_loss
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from castlereg.acyclicity import trace_exponential
 from castlereg.layout import Layout, Node
 from castlereg.network import squared_adjacency
-from castlereg.objective import acyclicity_loss
 from castlereg.paper.acyclicity import truncated_series
 
 

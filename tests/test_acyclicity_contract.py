@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
+from castlereg.objective import acyclicity_loss
 from numpy.typing import NDArray
 
 from castlereg.acyclicity import ACYCLICITY, log_determinant, resolve_acyclicity
 from castlereg.layout import Layout, Node
-from castlereg.objective import acyclicity_loss
 from castlereg.paper.acyclicity import spectral_radius, trace_polynomial, truncated_series
 from castlereg.paper.acyclicity.polynomial import power
 from tests.test_acyclicity import random_graph

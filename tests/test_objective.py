@@ -12,11 +12,6 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.stats
-from numpy.typing import NDArray
-
-from castlereg.data.scaling import null_losses
-from castlereg.layout import Layout, Node
-from castlereg.network import Parameters, forward, initialize, mask_inputs
 from castlereg.objective import (
     Batch,
     cell_losses,
@@ -27,6 +22,11 @@ from castlereg.objective import (
     regularized_loss,
     trained_nodes,
 )
+from numpy.typing import NDArray
+
+from castlereg.data.scaling import null_losses
+from castlereg.layout import Layout, Node
+from castlereg.network import Parameters, forward, initialize, mask_inputs
 from castlereg.paper.released import ReleasedCastle
 from castlereg.regularizers import L1, L2, Castle
 

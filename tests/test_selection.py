@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from castlereg.selection import choose, strengths_of, train_folds
 from tqdm import tqdm
 
 from castlereg import selection
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import L2, Castle, Dropout
-from castlereg.selection import choose, strengths_of, train_folds
 from castlereg.training import Schedule, memory, train
 
 QUICK = Schedule(max_epochs=3)

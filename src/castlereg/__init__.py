@@ -1,10 +1,37 @@
 """Neural networks on tables, regularized by learning the causal graph of the columns (CASTLE)."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0.dev0"
+
+# Names are imported when they are used, so that `import castlereg` and `castlereg --help` do not wait for JAX.
+_HOMES = {
+    "comparison": ("Comparison", "compare"),
+    "estimators": (
+        "CastleClassifier",
+        "CastleClassifierCV",
+        "CastleMultiOutput",
+        "CastleRegressor",
+        "CastleRegressorCV",
+        "NetworkClassifier",
+        "NetworkClassifierCV",
+        "NetworkMultiOutput",
+        "NetworkRegressor",
+        "NetworkRegressorCV",
+    ),
+    "estimators.recipe": ("Recipe",),
+    "graph": ("CausalGraph", "EdgeConstraints"),
+    "onnx": ("onnx_inputs", "to_onnx"),
+    "persistence": ("load", "save"),
+    "regularizers": ("Castle",),
+    "report": ("write_report",),
+    "training.devices": ("use_devices",),
+}
+_SUBMODULES = ("acyclicity", "castle", "estimators", "graph", "paper", "regularizers", "synthetic")
 
 __all__ = [
+    "Castle",
     "CastleClassifier",
     "CastleClassifierCV",
     "CastleMultiOutput",
@@ -18,17 +45,17 @@ __all__ = [
     "NetworkMultiOutput",
     "NetworkRegressor",
     "NetworkRegressorCV",
+    "Recipe",
     "compare",
-    "generalization_bound",
     "load",
     "onnx_inputs",
     "save",
     "to_onnx",
     "use_devices",
+    "write_report",
 ]
 
 if TYPE_CHECKING:
-    from castlereg.bound import generalization_bound
     from castlereg.comparison import Comparison, compare
     from castlereg.estimators import (
         CastleClassifier,
@@ -42,30 +69,23 @@ if TYPE_CHECKING:
         NetworkRegressor,
         NetworkRegressorCV,
     )
+    from castlereg.estimators.recipe import Recipe
     from castlereg.graph import CausalGraph, EdgeConstraints
     from castlereg.onnx import onnx_inputs, to_onnx
     from castlereg.persistence import load, save
-    from castlereg.training.mesh import use_devices
+    from castlereg.regularizers import Castle
+    from castlereg.report import write_report
+    from castlereg.training.devices import use_devices
 else:
-    # Names are imported when they are used, so that `castlereg --help` does not wait for JAX.
-    _MODULES = ("graph", "estimators", "persistence", "comparison", "onnx", "bound", "training.mesh")
 
     def __getattr__(name):
-        from importlib import import_module
-
-        if name in __all__:
-            for path in _MODULES:
-                module = import_module(f"castlereg.{path}")
-                if hasattr(module, name):
-                    globals()[name] = getattr(module, name)
-                    return globals()[name]
-        elif not name.startswith("_"):
-            try:
-                return import_module(f"castlereg.{name}")  # such as castlereg.regularizers
-            except ModuleNotFoundError as error:
-                if error.name != f"castlereg.{name}":
-                    raise
+        if name in _SUBMODULES:
+            return import_module(f"castlereg.{name}")
+        for home, names in _HOMES.items():
+            if name in names:
+                globals()[name] = getattr(import_module(f"castlereg.{home}"), name)
+                return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *__all__, *_SUBMODULES})

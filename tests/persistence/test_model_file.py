@@ -18,14 +18,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors
+from castlereg.data.encoding import Encoder
+from castlereg.estimators.fitted_network import FittedNetwork
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 import castlereg
 from castlereg import CastleRegressor, NetworkRegressor, estimators, generalization_bound
-from castlereg.data.encoding import Encoder
-from castlereg.estimators.fitted_network import FittedNetwork
 from castlereg.persistence.model_state import ESTIMATORS
 from tests.fitted_models import NAMES, fitted
 

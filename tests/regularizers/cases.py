@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from castlereg.objective import Batch, trained_nodes
 
 from castlereg.layout import Layout
 from castlereg.network import Parameters, initialize, mask_inputs
-from castlereg.objective import Batch, trained_nodes
 from castlereg.paper.released import ReleasedCastle
 from castlereg.regularizers import (
     L1,

@@ -6,11 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from castlereg.objective import regularized_loss
 
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
-from castlereg.objective import regularized_loss
 from castlereg.regularizers import Autoencoder
 from castlereg.training import Member, Schedule, train
 from castlereg.training.stack import HEADS, _stream

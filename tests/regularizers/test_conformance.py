@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from castlereg.objective import regularized_loss, trained_nodes
 from sklearn.base import clone
 
 from castlereg import NetworkRegressor
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize, mask_inputs, unpack
-from castlereg.objective import regularized_loss, trained_nodes
 from castlereg.regularizers import Castle, Dropout, Regularizer
 from castlereg.training import Member, Schedule, stack, train
 from tests.regularizers.cases import STRATEGIES, VARIANTS, problem

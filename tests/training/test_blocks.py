@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from castlereg.training.row_shares import RowShares
+from castlereg.training.step_blocks import steps_in_blocks
 
 from castlereg.data.scaling import Standardization
 from castlereg.data.table import rounded_up
@@ -13,8 +15,6 @@ from castlereg.layout import Layout, Node
 from castlereg.network import initialize
 from castlereg.training import row_file, validation
 from castlereg.training.row_file import PIECE, RowFile
-from castlereg.training.row_shares import RowShares
-from castlereg.training.step_blocks import steps_in_blocks
 
 
 @pytest.mark.parametrize("steps", [1025, 1300])

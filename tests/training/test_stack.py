@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from castlereg.data.table import Table
 from castlereg.acyclicity.cut import find_cycle
+from castlereg.data.table import Table
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.network import initialize, squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout

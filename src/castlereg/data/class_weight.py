@@ -39,9 +39,7 @@ def weighted_by_class(rows: Rows, targets: Sequence[Target], class_weight: Class
     return replace(rows, weight=weight).take(np.flatnonzero(weight))
 
 
-def _factors(
-    entry: Any, target: ClassTarget, values: NDArray[Any], weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _factors(entry: Any, target: ClassTarget, values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64]:
     codes = target.codes(values)
     if entry is None:
         return np.ones(len(codes))

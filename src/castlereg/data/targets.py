@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Number
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -98,6 +98,19 @@ class ClassTarget:
 
 
 Target = NumericTarget | ClassTarget
+TargetKind = Literal["numbers", "classes", "any"]
+
+
+def check_target(column: NDArray[Any], name: str, kind: TargetKind) -> NDArray[Any]:
+    """Check the values of a target, shape (rows,), and convert them; ``"any"`` lets the values decide."""
+    is_numeric = kind == "numbers" or (kind == "any" and is_numeric_target(column))
+    return as_numbers(column, name) if is_numeric else as_classes(column, name)
+
+
+def fit_target(column: NDArray[Any], name: str, kind: TargetKind) -> Target:
+    """Learn how to encode the values of a target; ``"any"`` lets the values decide."""
+    is_numeric = kind == "numbers" or (kind == "any" and is_numeric_target(column))
+    return NumericTarget.fit(column, name) if is_numeric else ClassTarget.fit(column, name)
 
 
 def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]:

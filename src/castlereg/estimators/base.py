@@ -302,6 +302,12 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         return tags
 
 
+def checked_plan(estimator: NetworkEstimator, n_features: int) -> Plan:
+    """Check the options of an estimator, and return how it trains a network of this many features."""
+    estimator._check_options()
+    return estimator._plan(n_features)
+
+
 def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
     """Turn ``random_state`` into a seed without touching NumPy's global random state."""
     if random_state is None:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from castlereg.acyclicity.cut import acyclic_cut
+from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
 from castlereg.data.table import Table
 from castlereg.fitted.networks import Networks
 from castlereg.fitted.strengths import enough_rows
 from castlereg.fitted.threshold import HeldOut, sparsest_threshold
 from castlereg.graph.causal_graph import CausalGraph
 from castlereg.graph.column_traits import ColumnTraits
-from castlereg.graph.strong_edges import weakest_strong_weight
 from castlereg.layout import EdgeRules
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
@@ -59,9 +58,7 @@ def learned_graph(
         weights = networks.edge_weights()
     mean = np.asarray(weights.mean(axis=0))
     required = None if edges is None else edges.required
-    threshold = min(
-        sparsest_threshold(networks, mean, held_out), weakest_strong_weight(acyclic_cut(mean, required))
-    )
+    threshold = min(sparsest_threshold(networks, mean, held_out), weakest_strong_weight(acyclic_cut(mean, required)))
     return CausalGraph.from_members(
         weights,
         names,

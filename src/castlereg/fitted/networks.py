@@ -163,7 +163,9 @@ class Networks:
         """Return the weights of every member's edges, shape (members, nodes, nodes), columns in the user's order."""
         linear = self.parameters.output_weights is None
         weights: Any = self.parameters.input_weights
-        return self._in_users_order(np.stack([edge_weights(of_member, self.layout, linear=linear) for of_member in weights]))
+        return self._in_users_order(
+            np.stack([edge_weights(of_member, self.layout, linear=linear) for of_member in weights])
+        )
 
     def edge_strengths(self, table: Table) -> NDArray[np.float64]:
         """Return the strengths of every member's edges on the rows of a table, shaped like :meth:`edge_weights`."""

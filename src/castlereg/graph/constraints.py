@@ -134,6 +134,30 @@ def rules_of_graph(graph: CausalGraph, names: Sequence[str], known: EdgeRules) -
     return EdgeRules(edges, edges)
 
 
+def graph_rules(
+    constraints: EdgeConstraints | None, graph: CausalGraph | None, names: Sequence[str], n_targets: int
+) -> EdgeRules | None:
+    """Return what constraints and a given graph say of the edges between nodes of these names, the targets last."""
+    from castlereg.graph.causal_graph import CausalGraph
+
+    if not isinstance(constraints, EdgeConstraints | None):
+        raise ValueError(f"constraints={constraints!r} must be EdgeConstraints(...) or None")
+    if not isinstance(graph, CausalGraph | None):
+        raise ValueError(f"graph={graph!r} must be a CausalGraph, such as graph_ of a fitted model")
+    if constraints is None and graph is None:
+        return None
+    rules = (constraints or EdgeConstraints()).rules(names)
+    if graph is not None:
+        rules = rules_of_graph(graph, names, rules)
+    for k in range(len(names) - n_targets, len(names)):  # no target is known when another one is predicted
+        if not rules.allowed[:-n_targets, k].any():
+            raise ValueError(f"nothing may cause {names[k]!r}: a target needs a column to be predicted from")
+        for other in range(len(names) - n_targets, len(names)):
+            if rules.required[other, k]:
+                raise ValueError(f"{names[other]!r} -> {names[k]!r} is required, but no target is an input of another")
+    return rules
+
+
 def unknown_node(name: Any, names: Sequence[str], where: str) -> str:
     """Return the message for a name that is not a node, with the nearest node or all of them."""
     hint = did_you_mean(str(name), names) or f"; the nodes are {', '.join(map(repr, names))}"

@@ -7,10 +7,10 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from castlereg.atomic_write import atomic_write
 from castlereg.persistence.container import Arrays, pack, unpack
 from castlereg.persistence.errors import DOES_NOT_FIT, ModelFileError, Unreadable
 from castlereg.persistence.model_state import read_model, write_model
-from castlereg.atomic_write import atomic_write
 
 _LONGEST_REASON = 500  # characters: names in a file can be of any length
 

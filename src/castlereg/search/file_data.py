@@ -74,9 +74,7 @@ class FileData:
     chunk_rows: int = 131_072
 
     @classmethod
-    def opened(
-        cls, path: Any, target: str, validation: Any, columns: Sequence[str] | None, **options: Any
-    ) -> FileData:
+    def opened(cls, path: Any, target: str, validation: Any, columns: Sequence[str] | None, **options: Any) -> FileData:
         """Find the files and their columns."""
         file = TableFile.open(path)
         features = _chosen(file, target, columns)
@@ -122,7 +120,10 @@ class FileData:
         """Learn what the columns hold; read again what turns out to be text."""
         file, categorical = self.file, named_columns(self.categorical_features, self.features)
         while True:
-            survey, of_target = TableSurvey(self.features, categorical), TargetSurvey(self.target, self.target_kind == "numbers")
+            survey, of_target = (
+                TableSurvey(self.features, categorical),
+                TargetSurvey(self.target, self.target_kind == "numbers"),
+            )
             try:
                 for columns, values in self.pieces(file, "reading", verbose):
                     survey.add(columns)
@@ -141,7 +142,10 @@ class FileData:
         with tqdm(desc=doing, unit="row", unit_scale=True, disable=not verbose, leave=False) as bar:
             for frame in file.frames(self.names, _READ_ROWS):
                 (values,), _ = read_target(frame[self.target], f"column {self.target!r} of {what}")
-                yield read_columns(frame[list(self.features)], what), check_target(values, self.target, self.target_kind)
+                yield (
+                    read_columns(frame[list(self.features)], what),
+                    check_target(values, self.target, self.target_kind),
+                )
                 first += len(frame)
                 what = f"file {str(file)!r} from row {first} on, counted from there,"
                 bar.update(len(frame))

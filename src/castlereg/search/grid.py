@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -144,10 +143,9 @@ def train_folds(
     FoldGrid
     """
     grid = [tuple(candidate) for candidate in candidates]
-    bar = tqdm(total=len(grid) * len(folds) * plan.max_epochs, desc="training", unit="epoch", leave=False)
+    total = len(grid) * len(folds) * plan.max_epochs
     done: dict[int, list[TrainedStack]] = {}
-    with bar if progress else nullcontext():
-        bar.disable = not progress
+    with tqdm(total=total, desc="training", unit="epoch", leave=False, disable=not progress) as bar:
         for part in _parts(grid, len(folds), rows, plan, most_members):
             members = [Member(*folds[fold], seeds[fold], grid[i]) for i, fold in part]
             phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup)

@@ -115,9 +115,7 @@ class Draws:
         """Steps in an epoch of every member."""
         return np.array([stream.steps for stream in self.streams], np.int32)
 
-    def draw(
-        self, active: NDArray[np.bool_], epochs: int
-    ) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
+    def draw(self, active: NDArray[np.bool_], epochs: int) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
         """Draw the next epochs for the members that still train: rows, sub-networks to train, random numbers."""
         shape = (len(self.members), *self.room)
         batches = np.full((*shape, self.plan.batch_size), self.empty_row, np.int32)

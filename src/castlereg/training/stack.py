@@ -136,9 +136,7 @@ class Setup:
     def schedule(self, first_epoch: int, epochs: int) -> tuple[Any, NDArray[Any]]:
         """Return strengths and factors of the learning rate of the next epochs, leaves of shape (members, epochs)."""
         phases = [self.plan.phase_at(first_epoch + i) for i in range(epochs)]
-        done = [
-            min((first_epoch + i - before) / max(phase.epochs, 1), 1.0) for i, (phase, before) in enumerate(phases)
-        ]
+        done = [min((first_epoch + i - before) / max(phase.epochs, 1), 1.0) for i, (phase, before) in enumerate(phases)]
 
         def of_strength(path: Any, base: NDArray[Any]) -> NDArray[Any]:
             factors = [phase.factor(path[-1].name, d) for (phase, _), d in zip(phases, done, strict=True)]
