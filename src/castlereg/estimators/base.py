@@ -132,19 +132,17 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def _request(self, data: Any, n_features: int, **request: Any) -> FitRequest:
         """Lay out the options for a fit."""
         recipe = self.recipe or Recipe()
+        options: dict[str, Any] = {"candidates": [self._all_regularizers()]} | request
         return FitRequest(
             data,
-            **{
-                "plan": self._plan(n_features),
-                "candidates": [self._all_regularizers()],
-                "seed": seed_sequence(self.random_state),
-                "clipped": recipe.scaling == "robust",
-                "validation_fraction": recipe.validation_fraction,
-                "n_members": int(self.n_members),
-                "bootstrap": bool(self.bootstrap),
-                "verbose": bool(self.verbose),
-            }
-            | request,
+            self._plan(n_features),
+            seed=seed_sequence(self.random_state),
+            clipped=recipe.scaling == "robust",
+            validation_fraction=recipe.validation_fraction,
+            n_members=int(self.n_members),
+            bootstrap=bool(self.bootstrap),
+            verbose=bool(self.verbose),
+            **options,
         )
 
     def _plan(self, n_features: int) -> Plan:

@@ -280,7 +280,7 @@ class CastleCV(CrossValidated, CastleEstimator):
         self.scoring = scoring
         self.one_standard_error = one_standard_error
         self.objective = objective
-        self.castle = castle
+        self.castle = castle  # type: ignore[assignment]
         self.hidden_layer_sizes = hidden_layer_sizes
         self.regularizers = regularizers
         self.constraints = constraints

@@ -7,7 +7,6 @@ from os import PathLike
 from typing import Self
 
 import pandas as pd
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
 from castlereg.estimators.base import NetworkEstimator
@@ -85,8 +84,7 @@ class FileFit(NetworkEstimator):
             class_weight=getattr(self, "class_weight", None),
             chunk_rows=int(chunk_rows),
         )
-        header: ArrayLike = pd.DataFrame(columns=list(data.features))  # type: ignore[assignment]
-        validate_data(self, header, reset=True, skip_check_array=True)
+        validate_data(self, pd.DataFrame(columns=list(data.features)), reset=True, skip_check_array=True)
         edges = self._edge_rules(data.names, 1, None)
         self.model_ = fit(self._request(data, len(data.features), edges=edges))
         return self

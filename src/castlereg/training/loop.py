@@ -45,9 +45,9 @@ def train(
     >>> train(table, [member], Plan((4, 4))).validation_loss.shape
     (1,)
     """
-    source = TableSource(rows) if isinstance(rows, Table) else rows
-    members, *measured = source.prepared(members)
-    stack = Stack(Setup.of(source.table, members, plan, *measured))
+    source: Source = TableSource(rows) if isinstance(rows, Table) else rows
+    members, standardization, mean_weight = source.prepared(members)
+    stack = Stack(Setup.of(source.table, members, plan, standardization, mean_weight))
     bar: Any = progress
     if isinstance(progress, bool):
         total = len(members) * plan.max_epochs

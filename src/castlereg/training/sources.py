@@ -33,12 +33,17 @@ _SMALL_ROWS = 20_000
 _ROWS_FOR_QUARTILES = 200_000  # evenly spaced pieces: a quartile needs no more
 
 
+Prepared = tuple[Sequence[Member], Standardization, NDArray[np.float32]]
+
+
 class Source(Protocol):
     """Rows to train on."""
 
-    table: Table  # what the devices hold
+    @property
+    def table(self) -> Table:
+        """What the devices hold."""
 
-    def prepared(self, members: Sequence[Member]) -> tuple[Sequence[Member], Standardization, NDArray[np.float32]]:
+    def prepared(self, members: Sequence[Member]) -> Prepared:
         """Return the members with their rows in the table, their standardization and mean row weights."""
 
     def runner(self, stack: Stack) -> Runner:
@@ -48,7 +53,9 @@ class Source(Protocol):
 class Runner(Protocol):
     """Runs epochs of a stack on the rows of a source."""
 
-    epochs_per_call: int
+    @property
+    def epochs_per_call(self) -> int:
+        """Most epochs that one call runs."""
 
     def run(self, epochs: int, following: int) -> Any:
         """Advance the stack by some epochs; return the log. So many epochs will follow in the next call."""
@@ -60,7 +67,7 @@ class TableSource:
 
     table: Table
 
-    def prepared(self, members: Sequence[Member]) -> tuple[Sequence[Member], Standardization, NDArray[np.float32]]:
+    def prepared(self, members: Sequence[Member]) -> Prepared:
         """Measure every member's training rows."""
         return members, *measure(self.table, [member.train_rows for member in members])
 
@@ -87,7 +94,7 @@ class _TableRunner:
         stack, setup = self.stack, self.stack.setup
         drawn = self.draws.draw(stack.active, epochs) if self.drawn is None else self.drawn
         inputs = stack.inputs(drawn, self.draws.steps, self.epochs_per_call)
-        shared = self.shared._replace(epochs=np.int32(epochs))  # type: ignore[arg-type]
+        shared = self.shared._replace(epochs=np.int32(epochs))
         call = program.compiled(
             setup.layout,
             setup.plan.hidden_layer_sizes,
@@ -163,7 +170,7 @@ class FileSource:
         room = room_for(n_rows, validation.layout.n_channels)
         self.table = replace(validation, inputs=room[:n_rows], weight=None, room=room)
 
-    def prepared(self, members: Sequence[Member]) -> tuple[Sequence[Member], Standardization, NDArray[np.float32]]:
+    def prepared(self, members: Sequence[Member]) -> Prepared:
         """Measure all training rows, which all members share."""
         by, mean_weight = self._measured(self.table.layout)
         n = len(members)
@@ -181,7 +188,8 @@ class FileSource:
         if layout.is_clipped.any():
             some = np.concatenate(list(self.rows.blocks(_ROWS_FOR_QUARTILES)))
             clip_center, clip_rate = clipping(some, np.arange(len(some)), layout)
-        parts, total = [], 0.0
+        parts: list[Moments] = []
+        total = 0.0
         for block in self.rows.blocks():
             weight = block[:, -1].astype(np.float64) if self.weighted else np.ones(len(block))
             values = drawn_in(block[:, : layout.n_channels].astype(np.float64), clip_center, clip_rate, layout)
@@ -189,9 +197,9 @@ class FileSource:
             total += float(weight.sum())
         return standardization_of(parts[0], clip_center, clip_rate, layout), total / self.rows.n_rows
 
-    def read(self, into: Any, pieces: NDArray[np.int64]) -> int:
+    def read(self, room: NDArray[np.float32], weights: NDArray[np.float32], pieces: NDArray[np.int64]) -> int:
         """Read pieces of the file behind the validation rows of two arrays, channels and weights; count the rows."""
-        room, weights, at = *into, self.n_validation
+        at = self.n_validation
         for start in pieces:
             block = self.rows.piece(int(start))
             room[at : at + len(block)] = block[:, : room.shape[1]]
@@ -245,7 +253,7 @@ class _FileRunner:
             if number >= 2:
                 jax.block_until_ready(done[number - 2])  # the program that works on this buffer
             buffer = self.buffers[number % 2]
-            n_rows = source.read(buffer, pieces[first : first + source.pieces_per_chunk])
+            n_rows = source.read(*buffer, pieces[first : first + source.pieces_per_chunk])
             for stream in self.draws.streams:
                 stream.rows = source.chunk[:n_rows].astype(np.int32)
             steps = self.draws.steps
