@@ -90,8 +90,8 @@ class CastleEstimator(NetworkEstimator):
             Validation rows, for early stopping. By default a random tenth of the rows is held out, see
             :class:`castlereg.Recipe`.
         graph : CausalGraph, optional
-            Train with the edges of this graph and no others, such as a learned one that was edited. Sparsity leaves them
-            alone.
+            Train with the edges of this graph and no others, such as a learned one that was edited. Sparsity leaves
+            them alone.
 
         Returns
         -------

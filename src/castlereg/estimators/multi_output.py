@@ -95,9 +95,9 @@ class MultiOutput(NetworkEstimator):
 class CastleMultiOutput(MultiOutput, CastleEstimator):
     """CASTLE for several targets of any kind: numbers and classes side by side, in one network and one graph.
 
-    A target of text, booleans or a few whole numbers that repeat is one of classes; all others are numbers. No target is
-    an input of another.
-    The loss is the sum over targets, each in units of its own base rate, so that none drowns the others.
+    A target of text, booleans or a few whole numbers that repeat is one of classes; all others are numbers. No target
+    is an input of another. The loss is the sum over targets, each in units of its own base rate, so that none drowns
+    the others.
 
     Parameters
     ----------

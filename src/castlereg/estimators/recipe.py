@@ -19,8 +19,8 @@ class Recipe:
         ``"robust"`` scales numeric columns by their quartiles and draws far values in smoothly, before standardizing
         them: for columns with long tails or wild values. The paper standardizes.
     input_init : {"small", "glorot"} or callable
-        Start of the input layers: normal with sd 0.01, or the usual scale, with which the acyclicity term of wide tables
-        drowns all others. A function of layout, widths, seed and nodes returns any other start, see
+        Start of the input layers: normal with sd 0.01, or the usual scale, with which the acyclicity term of wide
+        tables drowns all others. A function of layout, widths, seed and nodes returns any other start, see
         :func:`castlereg.network.initialize`.
     validation_fraction : float
         Share of rows held out for early stopping, unless ``fit`` is given ``X_val`` and ``y_val``.

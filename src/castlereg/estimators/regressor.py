@@ -42,8 +42,8 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
     reg_lambda : float
         Factor of the three regularizing terms together.
     objective : {"prediction", "graph"}
-        ``"prediction"`` is the paper's penalty. ``"graph"`` is for the graph: likelihood loss, exactly acyclic networks,
-        and edge strengths (:mod:`castlereg.fitted.strengths`) as edge weights.
+        ``"prediction"`` is the paper's penalty. ``"graph"`` is for the graph: likelihood loss, exactly acyclic
+        networks, and edge strengths (:mod:`castlereg.fitted.strengths`) as edge weights.
     castle : Castle, optional
         Details of the penalty: acyclicity function, norm, features per step; see
         :class:`castlereg.regularizers.Castle`.
@@ -142,8 +142,8 @@ bootstrap, random_state, verbose
 class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     """CASTLE for regression, with its strengths chosen by cross-validation in one batched run.
 
-    Folds and candidates are trained together. The candidate with the lowest mean validation loss is chosen, and its fold
-    networks predict together, which lowers the error at no extra training. For a single network on all rows, fit
+    Folds and candidates are trained together. The candidate with the lowest mean validation loss is chosen, and its
+    fold networks predict together, which lowers the error at no extra training. For a single network on all rows, fit
     ``CastleRegressor(**model.best_params_)``.
 
     Parameters

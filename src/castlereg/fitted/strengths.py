@@ -28,8 +28,8 @@ def edge_strengths(
 
     Leaving an edge out, the mean of its cause standing in for every value, costs the effect some log-likelihood a row,
     ``c``. The strength is ``sqrt(1 - exp(-2 c))``. For a numeric effect that is the root of the share of the squared
-    error without the edge that the edge takes away: like a correlation, 0 for an edge that carries nothing and 1 for one
-    that carries everything.
+    error without the edge that the edge takes away: like a correlation, 0 for an edge that carries nothing and 1 for
+    one that carries everything.
 
     Parameters
     ----------

@@ -84,8 +84,8 @@ def released_start(
 def released_options(reg_beta: float = 5.0, reg_lambda: float = 1.0, **castle: Any) -> dict[str, Any]:
     """Return the options with which an estimator trains as the released code does.
 
-    Two hidden layers of width 32, its own start, batches that are drawn independently, and checkpoints and patience from
-    epoch 50 on.
+    Two hidden layers of width 32, its own start, batches that are drawn independently, and checkpoints and patience
+    from epoch 50 on.
 
     Examples
     --------

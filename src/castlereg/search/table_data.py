@@ -78,7 +78,7 @@ class TableData:
             assigned = _one_split(request, preprocessing, parts)
             yield AssignedTable(preprocessing, source, parts, *assigned)
         else:
-            user_folds, n_rows = _user_folds(request.cross_validation, preprocessing, rows, request.seed)
+            user_folds = _user_folds(request.cross_validation, preprocessing, rows, request.seed)
             of_rows = [(_positions(rows, train), _positions(rows, held)) for train, held in user_folds]
             _check_folds(of_rows, request.cross_validation.cv)
             numbers = [int(n) for n in fit_stream(request.seed, OfFit.FOLD_SEEDS).generate_state(len(user_folds))]
@@ -171,23 +171,22 @@ def _one_split(
 
 def _user_folds(
     rules: CrossValidation, preprocessing: Preprocessing, rows: Rows, seed: np.random.SeedSequence
-) -> tuple[list[Fold], int]:
+) -> list[Fold]:
     """Split the rows, by their indices in the user's table.
 
     A number of folds is dealt out in the rows' own order, so that the user's order does not matter; a splitter gets the
     user's order, which may mean something.
     """
     assert rows.index is not None  # rows are in their own order
-    n_rows = len(rules.y)
     if isinstance(rules.cv, int | np.integer):
         first = np.sort(np.unique(rows.index, return_index=True)[1])
         kept = rows.index[first]
         state = int(fit_stream(seed, OfFit.FOLD_ROWS).generate_state(1)[0])
         cut = folds(rules.cv, len(kept), random_state=state, classes=preprocessing.classes_of(rows.take(first)))
-        return [(kept[train], kept[held]) for train, held in cut], n_rows
+        return [(kept[train], kept[held]) for train, held in cut]
     return folds(
-        rules.cv, n_rows, random_state=0, y=rules.y, groups=rules.groups, is_classifier=rules.is_classifier
-    ), n_rows
+        rules.cv, len(rules.y), random_state=0, y=rules.y, groups=rules.groups, is_classifier=rules.is_classifier
+    )
 
 
 def _positions(rows: Rows, wanted: NDArray[np.int64]) -> NDArray[np.int64]:

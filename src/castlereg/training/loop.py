@@ -40,7 +40,8 @@ def train(
     --------
     >>> import numpy as np
     >>> from castlereg.layout import Layout, Node
-    >>> table = Table(np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32), Layout((Node(), Node(), Node(target=True))))
+    >>> rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    >>> table = Table(rows, Layout((Node(), Node(), Node(target=True))))
     >>> member = Member(np.arange(30), np.arange(30, 40), np.random.SeedSequence(0))
     >>> train(table, [member], Plan((4, 4))).validation_loss.shape
     (1,)

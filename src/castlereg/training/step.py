@@ -165,9 +165,10 @@ def _in_blocks(
     steps: Array,
     carry: Any,
 ) -> Any:
-    """Take steps one after the other; those of a long epoch in blocks, so that not all of its rows are gathered at once.
+    """Take steps one after the other, those of a long epoch in blocks, so that not all rows are gathered at once.
 
-    ``step(gathered, first, i, carry)`` returns the carry after step ``i``, where the gathered ones begin with ``first``.
+    ``step(gathered, first, i, carry)`` returns the carry after step ``i``, where the gathered ones begin with
+    ``first``.
     """
     if room <= _MOST_AT_ONCE:
         return lax.fori_loop(0, steps, partial(step, gather(0, room), 0), carry)
