@@ -80,15 +80,16 @@ def test_imports_point_one_way() -> None:
     for part, path, tree in modules():
         for name, for_types in imports(tree):
             target = home(name)
-            if target in RANK and target != part and not for_types and (part, target) not in LAZY:
-                if RANK[target] >= RANK[part]:
-                    wrong.append(f"{path.relative_to(PACKAGE)} imports {target}")
+            counts = target in RANK and target != part and not for_types and (part, target) not in LAZY
+            if counts and RANK[target] >= RANK[part]:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {target}")
     assert not wrong
 
 
 def test_only_two_commands_import_the_paper() -> None:
-    importing = {path.name for part, path, tree in modules() if part != "paper" for n, _ in imports(tree) if n ==
-    "paper"} assert importing <= {"experiment.py", "datasets.py"}
+    others = [(path, tree) for part, path, tree in modules() if part != "paper"]
+    importing = {path.name for path, tree in others if "paper" in {name for name, _ in imports(tree)}}
+    assert importing <= {"experiment.py", "datasets.py"}
 
 
 def own_private_names(tree: ast.Module) -> set[str]:
@@ -116,9 +117,9 @@ def test_no_private_attribute_of_another_package_is_used() -> None:
     wrong = []
     for part, path, tree in modules():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
-                if node.attr in everywhere - known[part] - NAMED_TUPLES:
-                    wrong.append(f"{path.relative_to(PACKAGE)}:{node.lineno} uses {node.attr}")
+            name = node.attr if isinstance(node, ast.Attribute) else ""
+            if name[:1] == "_" != name[1:2] and name in everywhere - known[part] - NAMED_TUPLES:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{node.lineno} uses {name}")
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("castlereg."):
                 target = (node.module or "").split(".")[1]
                 if target != part:

@@ -85,7 +85,7 @@ def edge_strengths(
 
 
 def enough_rows(layout: Layout, width: int) -> int:
-    """Return how many rows are enough to measure strengths, fewer where nodes are many; ``width`` is the widest layer's.
+    """Return how many rows are enough to measure strengths, for a widest layer of this width.
 
     Examples
     --------
