@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from castlereg.data.scaling import Standardization
 from castlereg.data.table import Table, rounded_up
-from castlereg.layout import EdgeRules, Layout
+from castlereg.layout import Layout
 from castlereg.network import initialize, mask_inputs, pack, unpack
 from castlereg.random_streams import OfNetwork
 from castlereg.regularizers import Regularizer
@@ -315,6 +315,3 @@ def _initial_states(setup: Setup) -> MemberState:
         "active": np.ones(n, bool),
     }
     return MemberState(**fields)
-
-
-__all__ = ["EdgeRules", "Setup", "Stack"]
