@@ -45,6 +45,14 @@ def test_a_splitter_gets_target_and_groups() -> None:
     assert [set(groups[held]) for _, held in cut] == [{0}, {1}, {2}, {3}]
 
 
+@pytest.mark.parametrize("form", [list, np.asarray, lambda rows: np.uint8(rows), lambda rows: np.isin(range(6), rows)])
+def test_given_folds_are_lists_arrays_or_masks(form: Any) -> None:
+    given = [([0, 2, 4], [1, 3, 5]), ([1, 3, 5], [0, 2, 4])]
+    cut = folds([(form(train), form(held)) for train, held in given], 6, random_state=0)
+    assert [(train.tolist(), held.tolist()) for train, held in cut] == given
+    assert all(rows.dtype == np.int64 for fold in cut for rows in fold)
+
+
 @pytest.mark.parametrize(
     ("cv", "classes", "message"),
     [

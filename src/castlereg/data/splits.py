@@ -68,7 +68,7 @@ def folds(
     """Cut rows into folds.
 
     A number of folds is dealt out at random, ``classes`` in proportion if there are any. Anything else, with ``y`` and
-    ``groups``, is for scikit-learn's :func:`~sklearn.model_selection.check_cv`.
+    ``groups``, is for scikit-learn's :func:`~sklearn.model_selection.check_cv`; its rows may be lists, arrays or masks.
 
     Examples
     --------
@@ -76,7 +76,8 @@ def folds(
     [[2, 5], [1, 3], [0, 4]]
     """
     if not isinstance(cv, int | np.integer):
-        return list(check_cv(cv, y, classifier=is_classifier).split(np.empty((n_rows, 1)), y, groups))
+        cut = check_cv(cv, y, classifier=is_classifier).split(np.empty((n_rows, 1)), y, groups)
+        return [(_row_numbers(train), _row_numbers(held)) for train, held in cut]
     check_integer("cv", cv, least=2)
     if cv > n_rows:
         raise ValueError(f"cv={cv} folds of {n_rows} rows: lower cv")
@@ -90,6 +91,11 @@ def folds(
         )
     splitter = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
     return list(splitter.split(np.empty((n_rows, 1)), classes))
+
+
+def _row_numbers(rows: ArrayLike) -> NDArray[np.int64]:
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
 
 
 @dataclass(frozen=True)

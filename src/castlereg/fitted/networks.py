@@ -123,7 +123,10 @@ class Networks:
             for member, network in enumerate(self.target_networks):
                 seen = self._as_seen(block, member)
                 outputs[member, start : start + len(rows)] = forward(network, seen)[: len(rows)]  # type: ignore[arg-type]
-        return self._destandardized(outputs)
+        factor, offset = (array[:, None, :, None] for array in self.output_scales)
+        outputs *= factor
+        outputs += offset
+        return outputs
 
     def _as_seen(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
         """Draw clipped channels in, and fill missing values with the member's own means."""
@@ -145,17 +148,19 @@ class Networks:
             for i in range(self.n_members)
         ]
 
-    def _destandardized(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Undo the members' standardization of numeric targets."""
-        by = self.standardization
-        for k, target in enumerate(self.layout.targets):
-            if self.layout.nodes[target].kind != "numeric":
-                continue
-            channel = self.layout.output_channels[target, 0]
-            scale = by.scale[:, channel].astype(np.float64)
-            spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
-            outputs[:, :, k] = outputs[:, :, k] * spread[:, None, None] + by.shift[:, channel, None, None]
-        return outputs
+    @cached_property
+    def output_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What takes outputs to the encoded unit of the table: factors and offsets, each of shape (members, targets).
+
+        They undo the members' standardization of numeric targets; those of classes are 1 and 0.
+        """
+        channels = self.layout.output_channels[list(self.layout.targets), 0]
+        shift, scale = (
+            a[:, channels].astype(np.float64) for a in (self.standardization.shift, self.standardization.scale)
+        )
+        is_numeric = np.array([target.is_numeric for target in self.preprocessing.targets])
+        spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
+        return np.where(is_numeric, spread, 1.0), np.where(is_numeric, shift, 0.0)
 
     # --- the sub-networks of all columns ----------------------------------------------------------
 
