@@ -31,7 +31,7 @@ def test_list_names_every_experiment() -> None:
 def test_a_misspelt_name_suggests_the_nearest() -> None:
     result = RUN.invoke(app, ["experiment", "real_regresion"])
     assert result.exit_code == 2
-    assert "no experiment is named 'real_regresion': did you mean 'real_regression'?" in result.stderr
+    assert "there is no experiment 'real_regresion'; did you mean 'real_regression'?" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def experiment(
         return
     try:
         with nullcontext() if cluster is None else on_cluster(cluster):
-            outcomes = run(chosen, chosen_scale, output, jobs=jobs, progress=not quiet)
+            outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not quiet)
     except (ConnectionError, ModuleNotFoundError) as error:
         stop(str(error))
     except KeyboardInterrupt:

@@ -24,8 +24,8 @@ import scipy.special
 from numpy.typing import ArrayLike, NDArray
 
 from castlereg.layout import Layout
+from castlereg.losses import Batch
 from castlereg.network import Parameters, dense_weights, forward, squared_adjacency
-from castlereg.objective import Batch
 from castlereg.options import check_fraction, check_integer, check_number
 
 if TYPE_CHECKING:
@@ -447,7 +447,7 @@ def generalization_bound(
         check_number("s2", s2, least=0)
     check_integer("member", member, least=0)
     parameters, batch = model.standardized(X, y, member)
-    layout = model.network_.layout
+    layout = model.model_.networks.layout
     layers = layers_of(parameters)
     losses = squared_errors(parameters, batch, layout)
     later = dense_weights(_float64(parameters))[1:]

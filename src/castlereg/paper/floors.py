@@ -200,7 +200,7 @@ def _described(model: StructuralModel, node: int, signals: Array) -> list[Child]
 
 
 def _children(model: StructuralModel, node: int) -> list[int]:
-    """Return the children of a node, refusing those without noise."""
+    """Return the children of a node; raise for one without noise."""
     children: list[int] = np.flatnonzero(model.edge_weights[node]).tolist()
     for child in children:
         if not model.equations.n_levels[child] and model.noise_stds[child] == 0:

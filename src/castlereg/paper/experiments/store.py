@@ -90,7 +90,7 @@ def _hint(error: sqlite3.DatabaseError) -> str:
     if "readonly" in message or "unable to open" in message:
         return "The folder or file cannot be written: give another --output."
     if "not a database" in message or "malformed" in message:
-        return "This is no results file, or a damaged one: move it away, or give another --output."
+        return "This is not a results file, or it is damaged: move it away, or give another --output."
     return "What was kept before is still there."
 
 
