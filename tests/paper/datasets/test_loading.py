@@ -134,8 +134,8 @@ def test_a_wrong_variant_names_those_there_are() -> None:
         load("CC", variant="binry")
 
 
-def test_what_has_no_meaning_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="target='RM': boston_housing has a target of its own, 'MEDV'"):
+def test_what_has_no_meaning_raises(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="target='RM': boston_housing has its own target, 'MEDV': leave target out"):
         load("BH", target="RM")
     with pytest.raises(ValueError, match="iris comes with scikit-learn, not from a file"):
         load("iris", path=tmp_path / "iris.csv")

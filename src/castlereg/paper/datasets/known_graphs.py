@@ -58,7 +58,7 @@ def load_graph_data(name: str, *, variant: str = "default") -> GraphData:
     Parameters
     ----------
     name : {"sachs", "sachs_observational", "asia", "alarm"}
-        The proteins of Sachs et al., with interventions pooled or observed alone; samples of two discrete networks.
+        The proteins of Sachs et al., with interventions pooled or only observed; samples of two discrete networks.
     variant : str
         Of Sachs: "default" is the conventional network of 17 edges, "20_edges" the one of 20.
 

@@ -86,7 +86,7 @@ def load(
     entry = find_table(name)
     check_choice("variant", variant, entry.variants)
     if target is not None and entry.place != "user":
-        raise ValueError(f"target={target!r}: {entry.name} has a target of its own, {entry.target!r}")
+        raise ValueError(f"target={target!r}: {entry.name} has its own target, {entry.target!r}: leave target out")
     if entry.place == "scikit-learn":
         if path is not None:
             raise ValueError(f"path={str(path)!r}: {entry.name} comes with scikit-learn, not from a file")

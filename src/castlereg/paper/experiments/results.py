@@ -24,7 +24,7 @@ _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "pandas", "optax
 
 
 def write_results(experiment: Experiment, outcome: Outcome, folder: Path) -> list[Path]:
-    """Write the table and the figure of an experiment into a folder of its own.
+    """Write the table and the figure of an experiment into its own folder.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class Outcome:
     ----------
     results : DataFrame
         Records of all units that are done, in the order of the units, those of other experiments that this one reads
-        first; the column ``experiment`` tells them apart.
+        first; the column ``experiment`` distinguishes them.
     n_units, n_new : int
         Units of the scale, and those that this run did.
     failed : tuple of (Settings, str)

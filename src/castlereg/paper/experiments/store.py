@@ -25,7 +25,7 @@ class StoreError(OSError):
 class Store:
     """Results of one experiment.
 
-    Every unit is a transaction of its own: a process that is killed leaves all units that were done, and no half ones.
+    Every unit is a separate transaction: a process that is killed leaves all units that were done, and no half ones.
 
     Parameters
     ----------
