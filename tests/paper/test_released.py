@@ -95,6 +95,6 @@ def test_batches_are_drawn_independently() -> None:
 def test_a_saved_model_predicts_the_same_without_its_regularizer(tmp_path: Path) -> None:
     X, y = load_diabetes(return_X_y=True)
     model = NetworkRegressor([ReleasedCastle(5.0)], max_epochs=2, random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match="a ReleasedCastle has no form but pickle's"):
+    with pytest.warns(UserWarning, match="is not saved: ReleasedCastle objects can only be pickled"):
         save(model, tmp_path / "model.castle")
     np.testing.assert_array_equal(load(tmp_path / "model.castle").predict(X), model.predict(X))
