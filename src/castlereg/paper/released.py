@@ -79,7 +79,7 @@ def released_options(reg_beta: float = 5.0, reg_lambda: float = 1.0, **castle: A
     """Return the options with which an estimator trains as the released code does.
 
     Two hidden layers of width 32, its own start, batches that are drawn independently, and checkpoints and patience
-    after epoch 50.
+    from epoch 50 on.
 
     Examples
     --------
