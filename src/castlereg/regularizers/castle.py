@@ -24,8 +24,8 @@ _CAPACITY_FOR_GRAPH = 0.1  # chosen with the phases of the graph objective, see 
 class Castle(Regularizer):
     """Add ``lambda * (reconstruction + acyclicity + beta * sparsity)`` to the loss.
 
-    Each of the three terms can be switched off, as in the paper's ablation study, down to only the sparsity of the input
-    layer. Estimators take it as ``castle=Castle(...)`` for the details of the penalty; their own ``reg_beta``,
+    Each of the three terms can be switched off, as in the paper's ablation study, down to only the sparsity of the
+    input layer. Estimators take it as ``castle=Castle(...)`` for the details of the penalty; their own ``reg_beta``,
     ``reg_lambda`` and ``objective`` go before the ones given here.
 
     Parameters

@@ -40,14 +40,15 @@ def train(
     --------
     >>> import numpy as np
     >>> from castlereg.layout import Layout, Node
-    >>> table = Table(np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32), Layout((Node(), Node(), Node(target=True))))
+    >>> rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    >>> table = Table(rows, Layout((Node(), Node(), Node(target=True))))
     >>> member = Member(np.arange(30), np.arange(30, 40), np.random.SeedSequence(0))
     >>> train(table, [member], Plan((4, 4))).validation_loss.shape
     (1,)
     """
-    source = TableSource(rows) if isinstance(rows, Table) else rows
-    members, *measured = source.prepared(members)
-    stack = Stack(Setup.of(source.table, members, plan, *measured))
+    source: Source = TableSource(rows) if isinstance(rows, Table) else rows
+    members, standardization, mean_weight = source.prepared(members)
+    stack = Stack(Setup.of(source.table, members, plan, standardization, mean_weight))
     bar: Any = progress
     if isinstance(progress, bool):
         total = len(members) * plan.max_epochs
@@ -68,16 +69,24 @@ def _run(stack: Stack, source: Source, bar: Any) -> None:
     """Run the phases one after the other."""
     plan, begun = stack.setup.plan, bar.n
     runner = source.runner(stack)
+
+    def finished(share: float = 0) -> Any:
+        return begun + np.where(stack.active, stack.epoch + share, plan.max_epochs).sum()
+
+    def within_epoch(share: float) -> None:
+        bar.n = round(float(finished(share)), 1)
+        bar.update(0)
+
     while stack.active.any():
         done = int(stack.epoch[stack.active].min())
-        phase = plan.ends_phase(done)
-        if phase is not None and phase.at_end is not None:
-            stack.keep_edges(phase.at_end)
+        for action in plan.actions_at(done):
+            stack.keep_edges(action)
         epochs = _epochs_of_call(plan, done, runner.epochs_per_call)
-        stack.record(runner.run(epochs, _epochs_of_call(plan, done + epochs, runner.epochs_per_call)))
-        finished = int(np.where(stack.active, stack.epoch, plan.max_epochs).sum())
+        following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call)
+        stack.record(runner.run(epochs, following, within_epoch))
         bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
-        bar.update(begun + finished - bar.n)
+        bar.n = int(finished())
+        bar.update(0)
 
 
 def _epochs_of_call(plan: Plan, done: int, most: int) -> int:

@@ -165,9 +165,9 @@ def _in_blocks(
     steps: Array,
     carry: Any,
 ) -> Any:
-    """Take steps one after the other; those of a long epoch in blocks, so that not all of its rows are gathered at once.
+    """Take steps one after the other, those of a long epoch in blocks, so that its rows are not gathered all at once.
 
-    ``step(gathered, first, i, carry)`` returns the carry after step ``i``, where the gathered ones begin with ``first``.
+    ``step(gathered, first, i, carry)`` returns the carry after step ``i``; the gathered rows begin with step ``first``.
     """
     if room <= _MOST_AT_ONCE:
         return lax.fori_loop(0, steps, partial(step, gather(0, room), 0), carry)
