@@ -71,11 +71,12 @@ def test_some_folds_of_a_grid() -> None:
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_folds_that_failed_are_known() -> None:
+    """A value that only the second fold holds out is too large for float32 once it is standardized."""
     rows = table()
-    rows.inputs[folds()[0][0], 0] = 1e30  # what the first fold trains on
-    rows.inputs[folds()[0][1], 0] = 3e38
+    rows.inputs[folds()[1][1][0], 0] = 1e38
     grid = train_folds(rows, folds(), candidates=[[Castle()]], **OPTIONS)
-    np.testing.assert_array_equal(grid.trained(0), np.flatnonzero(np.isfinite(grid.losses[0])))
+    np.testing.assert_array_equal(np.isfinite(grid.losses), [[True, False, True]])
+    np.testing.assert_array_equal(grid.trained(0), [0, 2])
 
 
 def test_an_interrupted_grid_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -234,7 +234,7 @@ def test_bad_plans_are_named(make: Any, message: str) -> None:
 
 def test_a_ramp_of_a_strength_that_nobody_has_is_an_error() -> None:
     plan = Plan((4,), (Phase(3, ramps=(("reg_lamda", 1.0, 0.1),)),))
-    with pytest.raises(ValueError, match="ramp of 'reg_lamda', but the strengths are .*reg_beta, reg_lambda"):
+    with pytest.raises(ValueError, match=r"ramp of 'reg_lamda', but the strengths are .*reg_beta, reg_lambda"):
         train(table(), members(1), plan)
     with pytest.raises(ValueError, match="ramp of 'reg_lamda', but the strengths are none"):
         train(table(), plain(1), plan)
