@@ -292,8 +292,8 @@ def initialize(
 ) -> Parameters:
     """Draw the starting weights.
 
-    Every node has a random stream of its own and the shared layers have one, so the weights of a sub-network depend
-    only on the seed and the node: a plain network and CASTLE with the same seed start from the same weights.
+    Every node has its own random stream and the shared layers have one, so the weights of a sub-network depend only on
+    the seed and the node: a plain network and CASTLE with the same seed start from the same weights.
 
     Parameters
     ----------
@@ -353,6 +353,6 @@ def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.fl
 
 
 def target_outputs(parameters: Parameters, x: Array, layout: Layout) -> Array:
-    """Predict the targets with all sub-networks or with theirs, shape (rows, targets, outputs)."""
+    """Predict the targets, shape (rows, targets, outputs), with all sub-networks or with only those of the targets."""
     first = parameters.input_weights.shape[1] - len(layout.targets)
     return forward(parameters, x, first + np.arange(len(layout.targets)))

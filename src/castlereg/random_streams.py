@@ -35,7 +35,7 @@ class OfNetwork(IntEnum):
 
 def fit_stream(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
     """Return the seed of a stream of a fit: a purpose, and a number where there are several."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=key)
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
 def network_stream(seed: np.random.SeedSequence, *key: int) -> np.random.Generator:

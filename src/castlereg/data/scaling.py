@@ -148,7 +148,7 @@ def smooth_clip(z: Any) -> Any:
     return z / sqrt(1 + (z / CLIP) ** 2)
 
 
-def measure(table: Table, row_lists: Sequence[RowNumbers]) -> tuple[Standardization, NDArray[np.float32]]:
+def measure(table: Table, row_lists: Sequence[RowNumbers]) -> tuple[Standardization, NDArray[Any]]:
     """Measure every member's training rows, given by their numbers; return also their mean weight, shape (members,).
 
     Value channels are centred on the mean of the values that are not missing. Those of one node are divided by one
@@ -164,9 +164,9 @@ def measure(table: Table, row_lists: Sequence[RowNumbers]) -> tuple[Standardizat
         if key not in known:  # otherwise the same rows with other strengths
             known[key] = _measure_rows(table, rows)
         measured.append(known[key])
-    fields = zip(*(by for by, _ in measured), strict=True)
-    stacked: list[Any] = [None if field[0] is None else np.stack(field).astype(np.float32) for field in fields]
-    return Standardization(*stacked), np.array([weight for _, weight in measured], np.float32)
+    fields, dtype = zip(*(by for by, _ in measured), strict=True), table.inputs.dtype
+    stacked: list[Any] = [None if field[0] is None else np.stack(field).astype(dtype) for field in fields]
+    return Standardization(*stacked), np.array([weight for _, weight in measured], dtype)
 
 
 def _measure_rows(table: Table, train_rows: RowNumbers) -> tuple[Standardization, float]:

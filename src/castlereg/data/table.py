@@ -1,8 +1,9 @@
-"""Encoded rows in one float32 array, with empty rows behind them and at an address that the trainer need not copy."""
+"""Encoded rows in one array, with empty rows behind them and at an address that the trainer need not copy."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,12 @@ _ALIGNMENT = 64  # bytes; JAX takes an array that begins at a multiple of these 
 class Table:
     """Encoded rows."""
 
-    inputs: NDArray[np.float32]  # (rows, channels): near one, or 0 and 1 of levels and indicators; NaN for missing
+    inputs: NDArray[Any]  # (rows, channels): near one, or 0 and 1 of levels and indicators; NaN for missing
     layout: Layout
-    weight: NDArray[np.float32] | None = None  # (rows,), positive; all alike by default
+    weight: NDArray[Any] | None = None  # (rows,), positive; all alike by default
     constant: tuple[int, ...] = ()  # nodes that get no edges
     edges: EdgeRules | None = None  # which edges may be and which must be
-    room: NDArray[np.float32] | None = None  # from room_for, begins with the inputs; it saves the trainer a copy
+    room: NDArray[Any] | None = None  # from room_for, begins with the inputs; it saves the trainer a copy
 
 
 def rounded_up(n: int) -> int:
@@ -41,7 +42,7 @@ def rounded_up(n: int) -> int:
     return -(-n // step) * step
 
 
-def room_for(n_rows: int, n_channels: int) -> NDArray[np.float32]:
+def room_for(n_rows: int, n_channels: int, dtype: Any = np.float32) -> NDArray[Any]:
     """Return zeros for ``n_rows`` rows and the empty ones behind them, of which there is at least one.
 
     Examples
@@ -50,16 +51,16 @@ def room_for(n_rows: int, n_channels: int) -> NDArray[np.float32]:
     (32, 3)
     """
     rows = rounded_up(n_rows + 1)
-    spare = _ALIGNMENT // 4
-    zeros = np.zeros(rows * n_channels + spare, np.float32)
-    first = (-zeros.ctypes.data % _ALIGNMENT) // 4
+    spare = _ALIGNMENT // np.dtype(dtype).itemsize
+    zeros = np.zeros(rows * n_channels + spare, dtype)
+    first = (-zeros.ctypes.data % _ALIGNMENT) // zeros.itemsize
     return zeros[first : first + rows * n_channels].reshape(rows, n_channels)
 
 
-def with_empty_rows(inputs: NDArray[np.float32], room: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+def with_empty_rows(inputs: NDArray[Any], room: NDArray[Any] | None = None) -> NDArray[Any]:
     """Return rows with the empty ones behind them: ``room``, of which they are the beginning, or a copy."""
     if room is not None:
         return room
-    room = room_for(*inputs.shape)
+    room = room_for(len(inputs), inputs.shape[1], inputs.dtype)
     room[: len(inputs)] = inputs
     return room

@@ -85,7 +85,9 @@ def edge_strengths(
 
 
 def enough_rows(layout: Layout, width: int) -> int:
-    """Return how many rows are enough to measure strengths, for a widest layer of this width.
+    """Return how many rows are enough to measure strengths, fewer where there are many nodes.
+
+    ``width`` is that of the widest layer.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -29,15 +30,17 @@ class FoldGrid:
     ----------
     candidates : list of tuple of Regularizer
         Those that were trained on all folds: all of them, unless Ctrl-C came between.
-    losses : array of shape (candidates, folds)
-        Validation loss of each network at its best epoch.
-    stack : TrainedStack
-        Candidate by candidate, fold by fold.
+    stacks : list of TrainedStack
+        The networks of each candidate, fold by fold.
     """
 
     candidates: list[Candidate]
-    losses: NDArray[np.float64]
-    stack: TrainedStack
+    stacks: list[TrainedStack]
+
+    @cached_property
+    def losses(self) -> NDArray[np.float64]:
+        """Validation loss of each network at its best epoch, shape (candidates, folds)."""
+        return np.stack([stack.validation_loss for stack in self.stacks]).astype(np.float64)
 
     @property
     def best(self) -> int:
@@ -46,8 +49,7 @@ class FoldGrid:
 
     def of(self, folds: NDArray[np.int64]) -> FoldGrid:
         """Keep some folds, such as those of one split."""
-        members = np.arange(len(self.candidates))[:, None] * self.losses.shape[1] + folds
-        return FoldGrid(self.candidates, self.losses[:, folds], self.stack.take(members.ravel()))
+        return FoldGrid(self.candidates, [stack.take(folds) for stack in self.stacks])
 
     def trained(self, candidate: int) -> NDArray[np.int64]:
         """Return the folds on which a candidate's network had a finite loss."""
@@ -55,7 +57,7 @@ class FoldGrid:
 
     def networks(self, candidate: int, folds: NDArray[np.int64]) -> TrainedStack:
         """Return a candidate's networks of some folds."""
-        return self.stack.take(candidate * self.losses.shape[1] + folds)
+        return self.stacks[candidate].take(folds)
 
 
 def choose(scores: NDArray[np.float64], strengths: Sequence[tuple[float, ...]] | None = None) -> int:
@@ -144,24 +146,26 @@ def train_folds(
     """
     grid = [tuple(candidate) for candidate in candidates]
     total = len(grid) * len(folds) * plan.max_epochs
-    done: dict[int, list[TrainedStack]] = {}
+    done: list[list[TrainedStack]] = [[] for _ in grid]
     with tqdm(total=total, desc="training", unit="epoch", leave=False, disable=not progress) as bar:
         for part in _parts(grid, len(folds), rows, plan, most_members):
             members = [Member(*folds[fold], seeds[fold], grid[i]) for i, fold in part]
             phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup)
-            stack = train(rows, members, replace(plan, phases=phases), progress=bar)
-            for position, (i, _) in enumerate(part):
-                done.setdefault(i, []).append(stack.take(np.array([position])))
+            try:
+                stack = train(rows, members, replace(plan, phases=phases), progress=bar)
+            except KeyboardInterrupt:  # in the first epoch
+                break
+            of_candidate = np.array([i for i, _ in part])
+            for i in np.unique(of_candidate):
+                done[i].append(stack.take(np.flatnonzero(of_candidate == i)))
             if stack.interrupted:
                 break
-    trained = [i for i in range(len(grid)) if len(done.get(i, [])) == len(folds)]
+    trained = [i for i, stacks in enumerate(done) if sum(len(s.validation_loss) for s in stacks) == len(folds)]
     if not trained:
         raise KeyboardInterrupt("training was interrupted before any candidate was trained on all folds")
     if len(trained) < len(grid):
         warn_user(f"training was interrupted: {len(trained)} of {len(grid)} candidates were trained and are compared")
-    stack = TrainedStack.joined([stack for i in trained for stack in done[i]])
-    losses = stack.validation_loss.astype(np.float64).reshape(len(trained), len(folds))
-    return FoldGrid([grid[i] for i in trained], losses, stack)
+    return FoldGrid([grid[i] for i in trained], [TrainedStack.joined(done[i]) for i in trained])
 
 
 def _parts(

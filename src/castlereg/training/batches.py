@@ -85,8 +85,6 @@ class Draws:
     layout : Layout
     n_sampled : int, optional
         Sub-networks that each step trains, the targets' included; None for all.
-    room : tuple of int
-        Epochs and steps that the arrays have room for.
     empty_row : int
         Fills up batches.
     """
@@ -95,7 +93,6 @@ class Draws:
     plan: Plan
     layout: Layout
     n_sampled: int | None
-    room: tuple[int, int]
     empty_row: int
     streams: list[BatchStream] = field(init=False)
     _regularizer_rngs: list[list[np.random.Generator]] = field(init=False)
@@ -115,9 +112,14 @@ class Draws:
         """Steps in an epoch of every member."""
         return np.array([stream.steps for stream in self.streams], np.int32)
 
-    def draw(self, active: NDArray[np.bool_], epochs: int) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
-        """Draw the next epochs for the members that still train: rows, sub-networks to train, random numbers."""
-        shape = (len(self.members), *self.room)
+    def draw(
+        self, active: NDArray[np.bool_], epochs: int, room: tuple[int, int]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
+        """Draw the next epochs for the members that still train: rows, sub-networks to train, random numbers.
+
+        The arrays have room for some epochs and steps, at least as many as are drawn.
+        """
+        shape = (len(self.members), *room)
         batches = np.full((*shape, self.plan.batch_size), self.empty_row, np.int32)
         sampled = None
         if self.n_sampled is not None:
@@ -128,20 +130,20 @@ class Draws:
             if sampled is not None:
                 features = sampled[i, :epochs, :, : -len(self.layout.targets)]
                 self.streams[i].fill_features(features, self.layout.n_features)
-            drawn = self._drawn_by_regularizers(int(i), epochs)
+            drawn = self._drawn_by_regularizers(int(i), epochs, room)
             if not jax.tree.leaves(self._numbers):
                 self._numbers = jax.tree.map(lambda a: np.zeros((len(self.members), *a.shape), a.dtype), drawn)
             jax.tree.map(lambda of_all, its, i=i: of_all.__setitem__(i, its), self._numbers, drawn)
         return batches, sampled, self._numbers
 
-    def _drawn_by_regularizers(self, i: int, epochs: int) -> Any:
+    def _drawn_by_regularizers(self, i: int, epochs: int, room: tuple[int, int]) -> Any:
         """Draw a member's random numbers, shape (epochs, steps, ...) with room."""
         steps, sizes = self.streams[i].steps, self.plan.hidden_layer_sizes
         pairs = list(zip(self.members[i].regularizers, self._regularizer_rngs[i], strict=True))
         by_epoch = [tuple(r.draw(rng, steps, sizes) for r, rng in pairs) for _ in range(epochs)]
 
         def padded(*drawn: NDArray[Any]) -> NDArray[Any]:
-            out = np.zeros((*self.room, *drawn[0].shape[1:]), drawn[0].dtype)
+            out = np.zeros((*room, *drawn[0].shape[1:]), drawn[0].dtype)
             out[:epochs, :steps] = drawn
             return out
 

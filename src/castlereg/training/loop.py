@@ -69,16 +69,24 @@ def _run(stack: Stack, source: Source, bar: Any) -> None:
     """Run the phases one after the other."""
     plan, begun = stack.setup.plan, bar.n
     runner = source.runner(stack)
+
+    def finished(share: float = 0) -> Any:
+        return begun + np.where(stack.active, stack.epoch + share, plan.max_epochs).sum()
+
+    def within_epoch(share: float) -> None:
+        bar.n = round(float(finished(share)), 1)
+        bar.update(0)
+
     while stack.active.any():
         done = int(stack.epoch[stack.active].min())
-        phase = plan.ends_phase(done)
-        if phase is not None and phase.at_end is not None:
-            stack.keep_edges(phase.at_end)
+        for action in plan.actions_at(done):
+            stack.keep_edges(action)
         epochs = _epochs_of_call(plan, done, runner.epochs_per_call)
-        stack.record(runner.run(epochs, _epochs_of_call(plan, done + epochs, runner.epochs_per_call)))
-        finished = int(np.where(stack.active, stack.epoch, plan.max_epochs).sum())
+        following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call)
+        stack.record(runner.run(epochs, following, within_epoch))
         bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
-        bar.update(begun + finished - bar.n)
+        bar.n = int(finished())
+        bar.update(0)
 
 
 def _epochs_of_call(plan: Plan, done: int, most: int) -> int:

@@ -24,7 +24,7 @@ from castlereg.regularizers import Own, Regularizer
 from castlereg.training.batch import as_batch
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
 from castlereg.training.state import MemberInputs, MemberState, Moving, Shared, epoch_of
-from castlereg.training.step import gather_rows, run_steps, terms
+from castlereg.training.step import run_steps, terms
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
 MAX_RESTARTS = 5
@@ -196,16 +196,16 @@ def _validation_loss(layout: Layout, inputs: MemberInputs, shared: Shared) -> Ca
         return supervised_loss(cell_losses(outputs, batch, layout, targets, by.null_loss), batch)  # type: ignore[arg-type]
 
     if rows.shape[0] <= _MOST_VALIDATION_ROWS:
-        batch = as_batch(*gather_rows(rows, inputs, shared), by, layout)
-        batch = batch._replace(weight=batch.weight / jnp.sum(batch.weight))
+        weight = shared.weight[rows]
+        batch = as_batch(shared.inputs[rows], weight / jnp.sum(weight), by, layout)
         return lambda network: loss(network, batch)
 
     def in_blocks(network: Parameters) -> Array:
         def add(number: Array, total: Array) -> Array:
             block = lax.dynamic_slice_in_dim(rows, number * _VALIDATION_BLOCK, _VALIDATION_BLOCK)
-            encoded, weight = gather_rows(block, inputs, shared)
+            weight = shared.weight[block]
             size = jnp.sum(weight)
-            mean = loss(network, as_batch(encoded, weight / jnp.where(size > 0, size, 1.0), by, layout))
+            mean = loss(network, as_batch(shared.inputs[block], weight / jnp.where(size > 0, size, 1.0), by, layout))
             return total + jnp.stack([size * mean, size])
 
         total = lax.fori_loop(0, rows.shape[0] // _VALIDATION_BLOCK, add, jnp.zeros(2, inputs.mean_weight.dtype))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -34,6 +34,7 @@ _ROWS_FOR_QUARTILES = 200_000  # evenly spaced pieces: a quartile needs no more
 
 
 Prepared = tuple[Sequence[Member], Standardization, NDArray[np.float32]]
+Progress = Callable[[float], None]
 
 
 class Source(Protocol):
@@ -57,8 +58,16 @@ class Runner(Protocol):
     def epochs_per_call(self) -> int:
         """Most epochs that one call runs."""
 
-    def run(self, epochs: int, following: int) -> Any:
-        """Advance the stack by some epochs; return the log. So many epochs will follow in the next call."""
+    def run(self, epochs: int, following: int, progress: Progress) -> Any:
+        """Advance the stack by some epochs; return the log.
+
+        Parameters
+        ----------
+        epochs, following : int
+            Epochs of this call and of the next one.
+        progress : callable
+            To be called with the share of an epoch that is done, if an epoch takes long.
+        """
 
 
 @dataclass(frozen=True)
@@ -82,17 +91,17 @@ class _TableRunner:
     def __init__(self, stack: Stack) -> None:
         setup = stack.setup
         self.stack = stack
-        streams = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, (0, 0), setup.empty_row)
-        steps = rounded_up(int(streams.steps.max()))
+        self.draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, setup.empty_row)
+        steps = rounded_up(int(self.draws.steps.max()))
         self.epochs_per_call = _epochs_per_call(setup, steps)
-        self.draws = replace(streams, room=(self.epochs_per_call, steps))
+        self.room = (self.epochs_per_call, steps)
         self.shared = _shared_table(setup)
         self.drawn: tuple[Any, Any, Any] | None = None
 
-    def run(self, epochs: int, following: int) -> Any:
+    def run(self, epochs: int, following: int, progress: Progress) -> Any:
         """Advance the stack by some epochs; draw the next ones while the devices work."""
         stack, setup = self.stack, self.stack.setup
-        drawn = self.draws.draw(stack.active, epochs) if self.drawn is None else self.drawn
+        drawn = self.draws.draw(stack.active, epochs, self.room) if self.drawn is None else self.drawn
         inputs = stack.inputs(drawn, self.draws.steps, self.epochs_per_call)
         shared = self.shared._replace(epochs=np.int32(epochs))
         call = program.compiled(
@@ -111,7 +120,7 @@ class _TableRunner:
         finally:
             if returned:
                 stack.leaves = returned[0]
-        self.drawn = self.draws.draw(stack.active, following) if following else None
+        self.drawn = self.draws.draw(stack.active, following, self.room) if following else None
         return returned[0][-1]
 
 
@@ -170,6 +179,11 @@ class FileSource:
         room = room_for(n_rows, validation.layout.n_channels)
         self.table = replace(validation, inputs=room[:n_rows], weight=None, room=room)
 
+    @property
+    def n_chunks(self) -> int:
+        """Chunks that an epoch reads."""
+        return -(-len(self.rows.pieces()) // self.pieces_per_chunk)
+
     def prepared(self, members: Sequence[Member]) -> Prepared:
         """Measure all training rows, which all members share."""
         by, mean_weight = self._measured(self.table.layout)
@@ -188,14 +202,16 @@ class FileSource:
         if layout.is_clipped.any():
             some = np.concatenate(list(self.rows.blocks(_ROWS_FOR_QUARTILES)))
             clip_center, clip_rate = clipping(some, np.arange(len(some)), layout)
-        parts: list[Moments] = []
+        moments: Moments | None = None
         total = 0.0
         for block in self.rows.blocks():
             weight = block[:, -1].astype(np.float64) if self.weighted else np.ones(len(block))
             values = drawn_in(block[:, : layout.n_channels].astype(np.float64), clip_center, clip_rate, layout)
-            parts = [Moments.joined([*parts, Moments.of(values, weight, layout.has_gaps)])]
+            of_block = Moments.of(values, weight, layout.has_gaps)
+            moments = of_block if moments is None else moments.and_of(of_block)
             total += float(weight.sum())
-        return standardization_of(parts[0], clip_center, clip_rate, layout), total / self.rows.n_rows
+        assert moments is not None  # there are rows
+        return standardization_of(moments, clip_center, clip_rate, layout), total / self.rows.n_rows
 
     def read(self, room: NDArray[np.float32], weights: NDArray[np.float32], pieces: NDArray[np.int64]) -> int:
         """Read pieces of the file behind the validation rows of two arrays, channels and weights; count the rows."""
@@ -216,8 +232,8 @@ class _FileRunner:
     def __init__(self, source: FileSource, stack: Stack) -> None:
         setup = stack.setup
         self.source, self.stack = source, stack
-        draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, (0, 0), setup.empty_row)
-        self.draws = replace(draws, room=(1, rounded_up(int(draws.steps.max()))))
+        self.draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, setup.empty_row)
+        self.room = (1, rounded_up(int(self.draws.steps.max())))
         shape = source.table.room.shape  # type: ignore[union-attr]
         self.buffers = [(room_for(shape[0] - 1, shape[1]), np.zeros(shape[0], np.float32)) for _ in range(2)]
         for room, weight in self.buffers:
@@ -228,7 +244,7 @@ class _FileRunner:
             setup.layout, setup.plan.hidden_layer_sizes, setup.mesh, lanes(setup.mesh, setup.slots_per_device)
         )
 
-    def run(self, epochs: int, following: int) -> Any:
+    def run(self, epochs: int, following: int, progress: Progress) -> Any:
         """Go once through the file."""
         stack, states = self.stack, self.stack.states
         # The program takes away what it changes, and the states are needed if the epoch is undone or interrupted.
@@ -241,6 +257,7 @@ class _FileRunner:
             moving, totals = self.on_chunk(states, moving, totals, inputs, shared)
             done.append(totals)
             steps += chunk_steps
+            progress(len(done) / self.source.n_chunks)
         means = stack.read(totals) / np.maximum(steps, 1).astype(np.float32)[:, None]
         stack.states, log = self.end(states, moving, stack.place(means), inputs, shared)
         return log[:, None]
@@ -256,6 +273,6 @@ class _FileRunner:
             n_rows = source.read(*buffer, pieces[first : first + source.pieces_per_chunk])
             for stream in self.draws.streams:
                 stream.rows = source.chunk[:n_rows].astype(np.int32)
-            steps = self.draws.steps
+            drawn, steps = self.draws.draw(stack.active, 1, self.room), self.draws.steps
             placed = jax.device_put(buffer, replicated(stack.setup.mesh))
-            yield stack.inputs(self.draws.draw(stack.active, 1), steps, 1), stack.setup.shared(*placed), steps
+            yield stack.inputs(drawn, steps, 1), stack.setup.shared(*placed), steps

@@ -68,9 +68,8 @@ class Setup:
         mean_weight: NDArray[np.floating[Any]],
     ) -> Setup:
         """Choose devices, and stack the regularizers of the members."""
-        dtype = table.inputs.dtype
-        standardization, mean_weight = jax.tree.map(lambda a: a.astype(dtype), (standardization, mean_weight))
-        regularizers = _stacked(members, plan.hidden_layer_sizes, dtype)
+        regularizers = _stacked(members, plan.hidden_layer_sizes, table.inputs.dtype)
+        _check_ramps(plan, regularizers)
         return cls(table, members, plan, standardization, mean_weight, training_mesh(len(members)), regularizers)
 
     @property
@@ -240,8 +239,13 @@ class Stack:
         states = self.read(self.states)
         for mask, weights in zip(self.masks, states.moving.weights.network.input_weights, strict=True):
             mask *= action(weights, layout, rules, linear)[layout.channel_nodes]
-        for part in (states.moving.weights, states.moving.moments.mu, states.moving.moments.nu):
-            part.network.input_weights[...] *= self.masks[..., None]
+        moments = states.moving.moments
+        if self.setup.n_sampled is None:
+            of_inputs = [moment.network.input_weights for moment in (moments.mu, moments.nu)]
+        else:  # laid out by node
+            of_inputs = [moment.input_weights.swapaxes(1, 2) for moment in (moments.own.mu, moments.own.nu)]
+        for array in (states.moving.weights.network.input_weights, *of_inputs):
+            array *= self.masks[..., None]
         self.states = self.place(states)
 
     def _rebalance(self) -> None:
@@ -277,6 +281,14 @@ def _stacked(members: Sequence[Member], hidden_layer_sizes: tuple[int, ...], dty
         lambda *strengths: np.array(strengths, dtype), *(member.regularizers for member in members)
     )
     return stacked
+
+
+def _check_ramps(plan: Plan, regularizers: tuple[Regularizer, ...]) -> None:
+    paths = jax.tree_util.tree_leaves_with_path(regularizers)
+    strengths = sorted({path[-1].name for path, _ in paths})
+    for name in (name for phase in plan.phases for name, _, _ in phase.ramps):
+        if name not in strengths:
+            raise ValueError(f"a phase has a ramp of {name!r}, but the strengths are {', '.join(strengths) or 'none'}")
 
 
 def _initial_states(setup: Setup) -> MemberState:

@@ -59,13 +59,6 @@ def run_steps(
     return after, totals / inputs.steps
 
 
-def gather_rows(rows: Array, inputs: MemberInputs, shared: Shared) -> Rows:
-    """Collect rows, shape (..., batch): their channels as encoded, and weights that make a sum over them a mean."""
-    weight = shared.weight[rows]
-    present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
-    return shared.inputs[rows], weight / (present * inputs.mean_weight)
-
-
 @dataclass(frozen=True)
 class _Steps:
     layout: Layout
@@ -77,10 +70,11 @@ class _Steps:
     shared: Shared
 
     def gather(self, first: Any, size: int) -> Rows:
-        """Collect the rows of some steps."""
-        return gather_rows(
-            lax.dynamic_slice_in_dim(self.inputs.batches[self.epoch], first, size), self.inputs, self.shared
-        )
+        """Collect the rows of some steps, and weights that make a sum over the rows of a step a mean."""
+        rows = lax.dynamic_slice_in_dim(self.inputs.batches[self.epoch], first, size)
+        weight = self.shared.weight[rows]
+        present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
+        return self.shared.inputs[rows], weight / (present * self.inputs.mean_weight)
 
     def whole(self, rows: Rows, first: Any, i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
         """Train all sub-networks on the rows of step ``i``; the rows begin with step ``first``."""
