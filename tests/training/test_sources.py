@@ -96,9 +96,9 @@ def batches_of_epochs(source: FileSource, by: Any, n: int, monkeypatch: pytest.M
     read = source.read
     in_buffer: list[Any] = []
 
-    def watched_read(into: Any, pieces: Any) -> int:
-        n_rows = read(into, pieces)
-        in_buffer.append(into[0][:, 0].copy())
+    def watched_read(room: Any, weights: Any, pieces: Any) -> int:
+        n_rows = read(room, weights, pieces)
+        in_buffer.append(room[:, 0].copy())
         return n_rows
 
     def watched_draw(self: Any, *arguments: Any) -> Any:
