@@ -97,7 +97,7 @@ def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 def _candidates(weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ascending thresholds: zero, and weights at which one more feature is left out."""
-    return np.r_[0.0, evenly(np.unique(weights[weights > 0]), _MOST_THRESHOLDS)]  # type: ignore[arg-type]
+    return np.r_[0.0, evenly(np.unique(weights[weights > 0]), _MOST_THRESHOLDS)]
 
 
 def _losses(networks: Networks, held_out: HeldOut) -> NDArray[np.float64]:

@@ -97,7 +97,7 @@ def strengths_of(candidate: Sequence[Regularizer]) -> dict[str, float]:
     >>> strengths_of([Castle(0.1), L2(0.01)])
     {'reg_beta': 0.1, 'reg_lambda': 1.0, 'L2.strength': 0.01}
     """
-    named = {}
+    named: dict[str, float] = {}
     for regularizer in candidate:
         if isinstance(regularizer, Castle):
             named |= {"reg_beta": float(regularizer.reg_beta), "reg_lambda": float(regularizer.reg_lambda)}
