@@ -16,8 +16,8 @@ from castlereg.data.targets import (
     NumericTarget,
     as_classes,
     as_numbers,
-    is_numeric_target,
     read_target,
+    target_kinds,
 )
 
 
@@ -53,7 +53,8 @@ def test_several_targets_keep_their_names_and_types() -> None:
     for y in (pd.DataFrame(frame), pl.DataFrame(frame)):
         columns, names = read_target(y)
         assert names == ["price", "sold"]
-        assert [is_numeric_target(column) for column in columns] == [True, False]
+        assert target_kinds(y, "any") == ["numbers", "classes"]
+        assert target_kinds(y, "classes") == ["classes", "classes"]
     assert read_target(np.ones((3, 2)))[1] == ["y0", "y1"]
 
 
@@ -102,5 +103,16 @@ def test_outputs_are_decoded(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(two.decode(outputs)[..., 1], expit(outputs[..., 0]))
     np.testing.assert_allclose(three.decode(outputs), softmax(outputs[..., :3], axis=-1))
     np.testing.assert_array_equal(three.encode(np.array(["c", "a"])), [[0, 0, 1], [1, 0, 0]])
-    with pytest.raises(ValueError, match=r"y_val has class .*'q'.*, which y does not have"):
+    with pytest.raises(ValueError, match=r"y_val has class 'q', which y does not have; classes are \['a', 'b', 'c'\]"):
+        three.checked(np.array(["a", "q"]), "y_val")
+    with pytest.raises(ValueError, match="y has class 'q'"):
         three.encode(np.array(["q"]))
+    with pytest.raises(ValueError, match="y has class 3, which y does not have"):
+        ClassTarget("y", np.array(["a", "b"], object)).codes(np.array([3, 4]))
+
+
+def test_numbers_stored_as_objects_are_numbers() -> None:
+    for stored, kind in (([1, 2, 1], "i"), ([1.5, 2, 1], "f"), ([True, False, True], "b"), (["a", "b", "a"], "O")):
+        (column,), _ = read_target(np.array(stored, object))
+        assert column.dtype.kind == kind
+        assert column.tolist() == stored

@@ -9,34 +9,46 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.data.targets import is_numeric_target
+from castlereg import CastleMultiOutput
+from castlereg.cli.tables import chosen_task
 from castlereg.data.task import inferred_task
 
+ODD: list[tuple[Any, str]] = [
+    (["a", "b", "a"], "classification"),
+    ([True, False, True], "classification"),
+    ([0.0, 1.0, None], "classification"),
+    ([1, 2, 3, 1, 2, 3], "classification"),
+    (np.array([1, 2, 3, 1, 2, 3], object), "classification"),
+    (np.array([True, False, None], object), "classification"),
+    ([1.0, 2.0, 1.0], "classification"),
+    (pd.Categorical([1, 2, 3]), "classification"),
+    (pd.Categorical(["x", "y", "x"]), "classification"),
+    (pd.array([0, 1, None, 1], dtype="Int64"), "classification"),
+    (pd.array([True, None], dtype="boolean"), "classification"),
+    (pd.array(["a", None], dtype="string"), "classification"),
+    ([2, 3, 4, 5, 4, 7, 8, 9, 9, 12], "regression"),  # few rows, not classes
+    (list(range(20)), "regression"),
+    ([0.5, 1.0, 1.5], "regression"),
+    ([0.5, 1.5, 0.5, 1.5], "regression"),  # two values, but not whole
+    (np.array([0.5, 1.5, 0.5, 1.5], object), "regression"),
+    ([7, 7, 7], "regression"),  # a constant, which no estimator accepts
+    ([Decimal("0.5"), Decimal(1)], "regression"),
+    (pd.array([0.5, 1.5, None], dtype="Float64"), "regression"),
+]
 
-@pytest.mark.parametrize(
-    ("values", "task"),
-    [
-        (["a", "b", "a"], "classification"),
-        ([True, False, True], "classification"),
-        ([0.0, 1.0, None], "classification"),
-        ([1, 2, 3, 1, 2, 3], "classification"),
-        ([2, 3, 4, 5, 4, 7, 8, 9, 9, 12], "regression"),  # few rows, not classes
-        (list(range(20)), "regression"),
-        ([0.5, 1.0, 1.5], "regression"),
-        ([0.5, 1.5, 0.5, 1.5], "regression"),  # two values, but not whole
-        ([7, 7, 7], "regression"),  # a constant, which no estimator accepts
-        ([Decimal("0.5"), Decimal(1)], "regression"),
-        (pd.Categorical([1, 2, 3]), "classification"),
-        (pd.array([0, 1, None, 1], dtype="Int64"), "classification"),
-        (pd.array(["a", None], dtype="string"), "classification"),
-    ],
-)
+
+@pytest.mark.parametrize(("values", "task"), ODD)
 def test_the_task_follows_from_the_target(values: Any, task: str) -> None:
-    assert inferred_task(pd.Series(values))[0] == task
+    assert inferred_task(values)[0] == inferred_task(pd.Series(values))[0] == task
+    assert chosen_task(pd.DataFrame({"y": values}), "auto")[0] == task
 
 
-@pytest.mark.parametrize("values", [["a", "b"], [True, False], [1, 2, 1, 2], [1.0, 2.0, 1.0], [0.5, 1.5], range(30)])
-def test_arrays_are_judged_as_series(values: Any) -> None:
-    column = np.array(values)
-    assert inferred_task(column) == inferred_task(pd.Series(values)) == inferred_task(list(values))
-    assert is_numeric_target(column) == (inferred_task(column)[0] == "regression")
+@pytest.mark.parametrize(("values", "task"), [odd for odd in ODD if pd.Series(odd[0]).nunique() > 1])
+def test_estimators_of_several_targets_use_the_same_rule(values: Any, task: str) -> None:
+    y = pd.concat([pd.Series(values).dropna()] * 4, ignore_index=True)
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    expected = inferred_task(y)[0]
+    model = CastleMultiOutput(hidden_layer_sizes=(2,), max_epochs=1, random_state=0)
+    for stored in (y, y.to_frame()):
+        model.fit(X, stored)
+        assert model.model_.target_kinds == ["numbers" if expected == "regression" else "classes"]

@@ -20,6 +20,7 @@ from sklearn.model_selection import (
 )
 
 from castlereg import (
+    Castle,
     CastleClassifierCV,
     CastleRegressor,
     CastleRegressorCV,
@@ -28,7 +29,7 @@ from castlereg import (
     NetworkRegressor,
     NetworkRegressorCV,
 )
-from castlereg.estimators.out_of_fold import _class_sets, _cv_plus
+from castlereg.fitted.intervals import class_sets, cv_plus
 from castlereg.regularizers import L2, Dropout
 from tests.estimators.test_real_tables import mixed_frame, with_gaps
 
@@ -44,11 +45,7 @@ def diabetes() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def model(diabetes: Any) -> CastleRegressorCV:
-    return CastleRegressorCV(BETAS, acyclicity="auto", **QUICK).fit(*diabetes)
-
-
-def test_auto_says_which_measure_of_cycles_it_took(model: CastleRegressorCV) -> None:
-    assert model.acyclicity_ == "expm"
+    return CastleRegressorCV(BETAS, **QUICK).fit(*diabetes)
 
 
 # --- the choice ----------------------------------------------------------------------------------
@@ -108,12 +105,46 @@ def test_a_scorer_can_choose(diabetes: Any) -> None:
     np.testing.assert_allclose(by_score.cv_results_["split1_test_score"][0], expected, rtol=1e-5)
 
 
-def test_refit_is_one_network_on_all_rows(diabetes: Any, model: CastleRegressorCV) -> None:
-    refitted = CastleRegressorCV(BETAS, refit=True, **QUICK).fit(*diabetes)
-    assert model.network_.n_members == 3
-    assert refitted.network_.n_members == 1
-    assert refitted.reg_beta_ == model.reg_beta_
-    np.testing.assert_array_equal(refitted.predict_interval(diabetes[0]), model.predict_interval(diabetes[0]))
+def test_the_chosen_strengths_are_options_of_the_plain_estimator(diabetes: Any) -> None:
+    X, y = diabetes
+    castles = [Castle(reg_lambda=0.5), Castle(reg_lambda=2.0)]
+    chosen = CastleRegressorCV(BETAS, castle=castles, regularizers=[L2(0.01)], **QUICK).fit(X, y)
+    assert len(chosen.cv_results_["params"]) == 4
+    assert list(chosen.cv_results_["param_reg_lambda"]) == [0.5, 2.0] * 2
+    assert chosen.best_params_ == {"reg_beta": chosen.reg_beta_, "reg_lambda": chosen.reg_lambda_}
+    one = CastleRegressor(**chosen.best_params_, regularizers=[L2(0.01)], max_epochs=6, random_state=0).fit(X, y)
+    assert one.model_.networks.n_members == 1
+    castle = chosen.best_regularizers_[0]
+    assert isinstance(castle, Castle)
+    assert (castle.reg_beta, castle.reg_lambda) == (one.reg_beta, one.reg_lambda)
+
+
+def test_results_name_the_strengths_that_differ(diabetes: Any) -> None:
+    grid = [[L2(0.1), Dropout(0.2)], [L2(0.01), Dropout(0.2)]]
+    chosen = NetworkRegressorCV(grid, **QUICK).fit(*diabetes)
+    assert chosen.cv_results_["params"] == [{"L2.strength": 0.1}, {"L2.strength": 0.01}]
+    assert chosen.best_regularizers_ in [tuple(candidate) for candidate in grid]
+
+
+@pytest.mark.parametrize("best", ["prediction", "graph"])
+def test_edge_weights_are_those_of_the_chosen_candidate(diabetes: Any, best: str) -> None:
+    """Strengths in [0, 1] for the graph objective, norms of input weights for the paper's, whichever comes first."""
+    X, y = diabetes
+    handicap = {"prediction": "graph", "graph": "prediction"}[best]
+    grid = [[Castle(1e3 if kind == handicap else 0.01, objective=kind)] for kind in ("prediction", "graph")]
+    for candidates in (grid, grid[::-1]):
+        chosen = NetworkRegressorCV(candidates, cv=2, max_epochs=20, learning_rate=0.02, random_state=0).fit(X, y)
+        castle = chosen.best_regularizers_[0]
+        assert isinstance(castle, Castle)
+        assert castle.objective == best
+        networks, learned = chosen.model_.networks, chosen.graph_.learned_array
+        norms = networks.edge_weights().mean(axis=0)
+        if best == "graph":
+            assert 0 < learned.max() <= 1
+            np.testing.assert_array_equal(learned > 0, norms > 0)
+            assert not np.allclose(learned, norms)
+        else:
+            np.testing.assert_allclose(learned, norms)
 
 
 def test_one_standard_error_takes_the_stronger(diabetes: Any) -> None:
@@ -160,7 +191,7 @@ def test_any_splitter(diabetes: Any, cv: Any) -> None:
     for (train, held), (own_train, own_held) in zip(expected, chosen.folds_, strict=True):
         np.testing.assert_array_equal(train, own_train)
         np.testing.assert_array_equal(held, own_held)
-    assert chosen.network_.n_members == len(expected)
+    assert chosen.model_.networks.n_members == len(expected)
     assert np.isfinite(chosen.predict(X)).all()
 
 
@@ -172,18 +203,23 @@ def test_classes_are_kept_in_proportion() -> None:
             np.testing.assert_array_equal(np.bincount(y[held]), [10, 10, 10])
 
 
+def test_groups_need_a_splitter_that_keeps_them_together(diabetes: Any) -> None:
+    with pytest.raises(ValueError, match="cv=3 does not keep groups together: give a splitter, such as GroupKFold"):
+        CastleRegressorCV(BETAS, **QUICK).fit(*diabetes, groups=np.arange(150) // 10)
+
+
 @pytest.mark.parametrize(
     ("cv", "message"),
     [
         (1, "cv=1 must be a whole number of at least 2"),
         (200, "cv=200 folds of 150 rows: lower cv"),
         ([(np.arange(100), np.arange(100, 150))], "gives 1 fold"),
-        ([(np.arange(1), np.arange(9))] * 2, "fold 0 .* has 1 rows to train on and 9 to stop by"),
+        ([(np.arange(1), np.arange(9))] * 2, "fold 0 .* has 1 training rows and 9 validation rows"),
         (GroupKFold(3), "groups"),
         ("ten", "cv|Expected"),
     ],
 )
-def test_bad_folds_are_refused(diabetes: Any, cv: Any, message: str) -> None:
+def test_bad_folds_raise(diabetes: Any, cv: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CastleRegressorCV(BETAS, cv=cv).fit(*diabetes)
 
@@ -196,7 +232,7 @@ def test_more_folds_than_a_class_has_rows() -> None:
     assert list(chosen.classes_) == [0, 1, 2]
 
 
-def test_more_folds_than_every_class_has_rows_is_refused() -> None:
+def test_more_folds_than_every_class_has_rows_raise() -> None:
     X = np.random.default_rng(0).normal(size=(10, 2))
     with pytest.raises(ValueError, match="cv=5 folds of classes with at most 4 rows each: lower cv"):
         CastleClassifierCV((0.01,), cv=5).fit(X, [0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
@@ -208,13 +244,14 @@ def test_more_folds_than_every_class_has_rows_is_refused() -> None:
         (CastleRegressorCV(()), r"reg_betas=\(\) must be a sequence of numbers"),
         (CastleRegressorCV(0.1), "reg_betas=0.1 must be a sequence"),
         (CastleRegressorCV((-1,)), "each of reg_betas=-1 must be at least 0"),
-        (CastleRegressorCV(reg_lambdas="x"), "reg_lambdas='x' must be a sequence"),
-        (CastleRegressorCV(refit=1), "refit=1 must be True or False"),
+        (CastleRegressorCV(castle="x"), r"castle='x' must be Castle\(\.\.\.\), a sequence of them, or None"),
+        (CastleRegressorCV(castle=[]), r"castle=\[\] must be Castle"),
+        (CastleRegressorCV(one_standard_error=1), "one_standard_error=1 must be True or False"),
         (NetworkRegressorCV([]), "no candidates"),
         (NetworkRegressorCV([L2()]), "must be a sequence of sequences"),
     ],
 )
-def test_bad_options_are_refused(diabetes: Any, model: Any, message: str) -> None:
+def test_bad_options_raise(diabetes: Any, model: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         model.fit(*diabetes)
 
@@ -235,13 +272,13 @@ def test_copies_of_a_row_stay_in_one_fold(diabetes: Any) -> None:
 
 def test_cv_plus_by_hand(rng: np.random.Generator) -> None:
     values, off = rng.normal(size=(3, 5)), [np.abs(rng.normal(size=n)) for n in (20, 15, 14)]
-    ends = _cv_plus(values, off, 0.8)
+    ends = cv_plus(values, off, 0.8)
     for row in range(5):
         lower = np.sort(np.concatenate([values[k, row] - off[k] for k in range(3)]))
         upper = np.sort(np.concatenate([values[k, row] + off[k] for k in range(3)]))
         assert ends[row, 0] == lower[9]  # floor(0.2 * 50) = 10th smallest
         assert ends[row, 1] == upper[39]  # ceil(0.8 * 50) = 40th smallest
-    assert np.isinf(_cv_plus(values, [np.ones(1)] * 3, 0.9)).all()
+    assert np.isinf(cv_plus(values, [np.ones(1)] * 3, 0.9)).all()
 
 
 def test_intervals_cover_and_follow_the_coverage() -> None:
@@ -277,7 +314,7 @@ def test_class_sets_cover() -> None:
 def test_a_class_is_kept_when_truth_was_often_as_improbable() -> None:
     off = [np.array([0.1, 0.2, 0.3, 0.9])]
     probabilities = np.array([[[0.95, 0.75, 0.5, 0.05]]])
-    np.testing.assert_array_equal(_class_sets(probabilities, off, 0.6), [[[True, True, False, False]][0]])
+    np.testing.assert_array_equal(class_sets(probabilities, off, 0.6), [[[True, True, False, False]][0]])
 
 
 def test_several_targets_have_intervals_each(diabetes: Any) -> None:
@@ -298,9 +335,8 @@ def test_bootstrap_members_see_rows_of_their_own(diabetes: Any) -> None:
         NetworkRegressor(n_members=3, bootstrap=bootstrap, max_epochs=3, random_state=0).fit(X, y)
         for bootstrap in (False, True)
     )
-    shifts = replicas.network_.standardization.shift
-    assert len(np.unique(shifts[:, 0])) == 3
-    assert len(np.unique(plain.network_.standardization.shift[:, 0])) == 1
+    shifts = [several.model_.networks.standardization.shift[:, 0] for several in (plain, replicas)]
+    assert [len(np.unique(shift)) for shift in shifts] == [1, 3]
     with pytest.raises(ValueError, match="bootstrap='yes' must be True or False"):
         NetworkRegressor(bootstrap="yes").fit(X, y)  # type: ignore[arg-type]
 
@@ -319,31 +355,3 @@ def test_confidence_is_the_share_of_members_with_the_edge(diabetes: Any) -> None
     assert set(np.unique(single)) == {0, 1}
     chosen = CastleRegressorCV((0.01,), cv=3, max_epochs=10, regularizers=[Dropout(0.1)], random_state=0).fit(X, y)
     assert chosen.graph_.confidence.shape == (11, 11)
-
-
-def test_confidence_of_a_refitted_network_is_the_folds(diabetes: Any) -> None:
-    X, y = diabetes
-    options = {"cv": 3, "max_epochs": 10, "random_state": 0}
-    folds, refitted = (CastleRegressorCV((0.01,), refit=refit, **options).fit(X, y) for refit in (False, True))
-    pd.testing.assert_frame_equal(refitted.graph_.confidence, folds.graph_.confidence)
-    assert not refitted.graph_.weights.equals(folds.graph_.weights)
-
-
-def test_several_starts_of_each_fold_choose_and_predict_together(diabetes: Any) -> None:
-    X, y = diabetes
-    grid = [[L2(0.1)], [L2(10.0)]]
-    chosen = NetworkRegressorCV(grid, n_members=2, **QUICK).fit(X, y)
-    values = []
-    for k, (train, held) in enumerate(chosen.folds_):
-        one = NetworkRegressor(
-            chosen.best_regularizers_, n_members=2, max_epochs=QUICK["max_epochs"], random_state=chosen.fold_seeds_[k]
-        ).fit(X[train], y[train], X_val=X[held], y_val=y[held])
-        score = chosen.cv_results_[f"split{k}_test_score"][chosen.best_index_]
-        np.testing.assert_allclose(score, -one.validation_loss_, rtol=1e-5)
-        off = np.abs(one.predict(X[held]) - y[held])
-        np.testing.assert_allclose(np.sort(chosen._left_out[k][0]), np.sort(off), rtol=1e-4, atol=1e-3)
-        values.append(one.predict(X))
-    np.testing.assert_allclose(chosen.predict(X), np.mean(values, axis=0), rtol=1e-5)
-    np.testing.assert_allclose(chosen._by_fold(X)[0], values, rtol=1e-5)
-    scored = NetworkRegressorCV(grid, n_members=2, scoring="r2", **QUICK).fit(X, y)
-    assert scored.cv_results_["split0_test_score"].shape == (2,)

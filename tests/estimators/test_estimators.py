@@ -1,4 +1,4 @@
-"""What users rely on: same seed same bits, rows do not see each other, bad input is refused with its value."""
+"""What users rely on: same seed same bits, rows do not see each other, errors that name the bad value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from castlereg import CastleClassifier, CastleRegressor, NetworkRegressor
+from castlereg import CastleClassifier, CastleRegressor, NetworkRegressor, Recipe
 from castlereg.network import select
 from castlereg.regularizers import L2, Autoencoder, Castle, Dropout
 from castlereg.training import program
@@ -81,9 +81,9 @@ def test_sparsity_empties_the_graph() -> None:
     assert weights[1e-3].loc["x0", "y"] > 0.3
 
 
-@pytest.mark.parametrize("options", [{"sparsity": "group"}, {"acyclicity": "logdet"}])
-def test_other_settings_train(diabetes: tuple[pd.DataFrame, pd.Series], options: dict[str, Any]) -> None:
-    model = CastleRegressor(max_epochs=60, random_state=0, **options).fit(*diabetes)
+@pytest.mark.parametrize("castle", [Castle(sparsity="group"), Castle(acyclicity="logdet")])
+def test_other_penalties_train(diabetes: tuple[pd.DataFrame, pd.Series], castle: Castle) -> None:
+    model = CastleRegressor(castle=castle, max_epochs=60, random_state=0).fit(*diabetes)
     assert 0.2 < model.score(*diabetes) < 0.8
 
 
@@ -134,7 +134,7 @@ def test_fitting_under_x64_stays_float32_and_equal() -> None:
     reference = quick().fit(X, y)
     with jax.enable_x64(True):
         other = quick().fit(X, y)
-    assert np.asarray(other.network_.parameters.input_weights).dtype == np.float32
+    assert np.asarray(other.model_.networks.parameters.input_weights).dtype == np.float32
     np.testing.assert_allclose(other.predict(X), reference.predict(X), rtol=1e-4, atol=1e-4)
 
 
@@ -171,10 +171,12 @@ def test_the_target_is_never_an_input() -> None:
     X, y = small_table()
     model = quick().fit(X, y)
     before = model.predict(X)
-    weights = np.array(model.network_.parameters.input_weights)
+    networks = model.model_.networks
+    weights = np.array(networks.parameters.input_weights)
     assert not weights[:, -1, -1].any()
     weights[:, -1, -1] = 1e9
-    model.network_ = replace(model.network_, parameters=model.network_.parameters._replace(input_weights=weights))
+    changed = replace(networks, parameters=networks.parameters._replace(input_weights=weights))
+    model.model_ = replace(model.model_, networks=changed)
     np.testing.assert_array_equal(model.predict(X), before)
 
 
@@ -223,9 +225,9 @@ def test_fractional_weights_shift_the_fit_to_heavy_rows() -> None:
 def test_members_are_averaged_and_start_differently() -> None:
     X, y = small_table()
     model = quick(n_members=3).fit(X, y)
-    assert model.network_.n_members == 3
+    assert model.model_.networks.n_members == 3
     assert set(model.history_["member"]) == {0, 1, 2}
-    each = model._coding.targets[0].decode(model.network_.target_outputs(X)[:, :, 0])
+    (each,) = model.model_.networks.predict(X)
     np.testing.assert_allclose(model.predict(X), each.mean(axis=0), rtol=1e-12)
     assert not np.allclose(each[0], each[1])
     np.testing.assert_array_equal(each[0], quick().fit(X, y).predict(X))
@@ -263,24 +265,21 @@ def test_graph_and_history_have_names(diabetes: tuple[pd.DataFrame, pd.Series]) 
     np.testing.assert_allclose(parts["objective"], total, rtol=1e-4)
 
 
-def test_auto_is_the_papers_measure_for_a_small_table() -> None:
+def test_auto_is_the_papers_function_for_a_small_table() -> None:
     X, y = small_table()
-    auto = quick(acyclicity="auto", max_epochs=2).fit(X, y)
-    assert auto.acyclicity_ == "expm"
-    named = quick(acyclicity="expm", max_epochs=2).fit(X, y)
-    assert named.acyclicity_ == "expm"
-    pd.testing.assert_frame_equal(auto.history_, named.history_)
+    auto, paper = (quick(castle=Castle(acyclicity=name), max_epochs=2).fit(X, y) for name in ("auto", "expm"))
+    pd.testing.assert_frame_equal(auto.history_, paper.history_)
 
 
 def test_graph_weights_are_norms_of_input_weights() -> None:
     X, y = small_table()
     model = quick().fit(X, y)
-    norms = np.sqrt((np.asarray(model.network_.parameters.input_weights)[0] ** 2).sum(axis=-1))
-    own_order = [*model._coding.order, 3]
+    norms = np.sqrt((np.asarray(model.model_.networks.parameters.input_weights)[0] ** 2).sum(axis=-1))
+    own_order = [*model.model_.preprocessing.order, 3]
     np.testing.assert_allclose(model.graph_.learned_weights.to_numpy()[np.ix_(own_order, own_order)], norms, rtol=1e-6)
 
 
-def test_a_target_named_like_a_column_is_told_apart() -> None:
+def test_a_target_named_like_a_column_gets_a_number() -> None:
     X, y = small_table()
     frame = pd.DataFrame(X, columns=["a", "b", "y"])
     model = quick().fit(frame, pd.Series(y, name="y"))
@@ -290,8 +289,7 @@ def test_a_target_named_like_a_column_is_told_apart() -> None:
 
 def test_plain_parameters_are_a_selection_of_all(diabetes: tuple[pd.DataFrame, pd.Series]) -> None:
     model = quick(max_epochs=2).fit(*diabetes)
-    one = jax.tree.map(lambda a: a[0], model.network_.parameters)
-    assert select(one, np.array([10])).input_weights.shape == (11, 1, 11)
+    assert select(model.model_.networks.member(0), np.array([10])).input_weights.shape == (11, 1, 11)
 
 
 def test_constant_column_is_a_node_without_edges() -> None:
@@ -346,28 +344,43 @@ def test_fits_of_one_shape_share_a_program(diabetes: tuple[pd.DataFrame, pd.Seri
         ({"hidden_layer_sizes": "wide"}, r"hidden_layer_sizes='wide' is not one of 'auto'"),
         ({"hidden_layer_sizes": (10, 0)}, r"each width in hidden_layer_sizes=0 must be a whole number"),
         ({"hidden_layer_sizes": 10}, r"hidden_layer_sizes=10 must be 'auto' or a sequence"),
-        ({"acyclicity": "exmp"}, r"acyclicity='exmp' is not one of .*did you mean 'expm'\?"),
-        ({"sparsity": "l2"}, r"sparsity='l2' is not one of 'l1', 'group'"),
-        ({"reconstruct": 0}, r"reconstruct=0 must be a whole number of at least 1"),
-        ({"reconstruct": 4}, r"reconstruct=4 features a step, but X has 3"),
-        ({"reconstruct": "most"}, r"reconstruct='most' is not one of 'all'"),
+        ({"objective": "grpah"}, r"objective='grpah' is not one of .*did you mean 'graph'\?"),
+        ({"castle": "paper"}, r"castle='paper' must be Castle\(\.\.\.\) or None"),
+        ({"castle": [Castle()]}, r"castle=\[Castle.* must be Castle\(\.\.\.\) or None"),
+        ({"castle": Castle(features_per_step=4)}, r"features_per_step=4, but X has 3 features"),
+        ({"recipe": {"scaling": "robust"}}, r"recipe=\{.* must be Recipe\(\.\.\.\) or None"),
         ({"learning_rate": 0}, r"learning_rate=0 must be greater than 0"),
         ({"batch_size": 2.5}, r"batch_size=2.5 must be a whole number"),
         ({"max_epochs": 0}, r"max_epochs=0 must be a whole number of at least 1"),
         ({"patience": True}, r"patience=True must be a whole number"),
-        ({"validation_fraction": 1.0}, r"validation_fraction=1.0 must be a fraction between 0 and 1"),
         ({"n_members": -2}, r"n_members=-2 must be a whole number"),
         ({"random_state": "seed"}, r"random_state='seed' must be a whole number"),
     ],
 )
-def test_bad_options_are_refused_with_the_value(options: dict[str, Any], message: str) -> None:
+def test_bad_options_raise_with_the_value(options: dict[str, Any], message: str) -> None:
     X, y = small_table()
     for model in (CastleRegressor(**options), CastleClassifier(**options)):
         with pytest.raises(ValueError, match=message):
             model.fit(X, y if isinstance(model, CastleRegressor) else (y > 0))
 
 
-def test_an_unknown_option_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Castle(acyclicity="exmp"), r"acyclicity='exmp' is not one of .*did you mean 'expm'\?"),
+        (lambda: Castle(sparsity="l2"), r"sparsity='l2' is not one of 'l1', 'group'"),  # type: ignore[arg-type]
+        (lambda: Castle(features_per_step=0), r"features_per_step=0 must be a whole number of at least 1"),
+        (lambda: Castle(objective="graph", features_per_step=2), r"objective='graph' scores all columns"),
+        (lambda: Recipe(validation_fraction=1.0), r"validation_fraction=1.0 must be a fraction between 0 and 1"),
+        (lambda: Recipe(input_init="gloro"), r"input_init='gloro' is not one of .* did you mean 'glorot'"),  # type: ignore[arg-type]
+    ],
+)
+def test_bad_details_raise_when_they_are_made(make: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_an_unknown_option_raises() -> None:
     with pytest.raises(TypeError, match="reg_betta"):
         CastleRegressor(reg_betta=0.1)  # type: ignore[call-arg]
 
@@ -392,10 +405,12 @@ def bad_data() -> list[Any]:
             np.where(y > 1, np.nan, y),
             {},
             r"y has 11 missing values \(NaN or None\), first in row 2",
-            id="gaps in y",
+            id="missing values in y",
         ),
-        pytest.param(X, ["a", *y[1:]], {}, "y has 'a' in row 0, which is no number", id="text in the target"),
-        pytest.param(X, y, {"X_val": X, "y_val": np.c_[y, y]}, "y_val has 2 targets, and y has 1", id="two in y_val"),
+        pytest.param(X, ["a", *y[1:]], {}, "y has 'a' in row 0, which is not a number", id="text in the target"),
+        pytest.param(
+            X, y, {"X_val": X, "y_val": np.c_[y, y]}, "y_val has 2 targets, but the model has 1", id="two in y_val"
+        ),
         pytest.param(huge, y, {}, r"X has 1e\+300 in row 4 of column 'x2', beyond the range of float32", id="range"),
         pytest.param(X, y * 1e300, {}, r"y has .* beyond the range of float32", id="range of the target"),
         pytest.param(X, np.full(60, 2.5), {}, "y is 2.5 in every row", id="constant target"),
@@ -419,13 +434,13 @@ def bad_data() -> list[Any]:
 
 
 @pytest.mark.parametrize(("X", "y", "arguments", "message"), bad_data())
-def test_bad_data_is_refused_before_any_compilation(
+def test_bad_data_raises_before_any_compilation(
     X: Any, y: Any, arguments: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: Any, **kwargs: Any) -> None:
         raise AssertionError("training began")
 
-    monkeypatch.setattr("castlereg.estimators.base.train", fail)
+    monkeypatch.setattr("castlereg.search.grid.train", fail)
     with pytest.raises(ValueError, match=message):
         CastleRegressor().fit(X, y, **arguments)
 
@@ -449,13 +464,13 @@ def test_bad_data_is_refused_before_any_compilation(
     ],
 )
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
-def test_bad_classes_are_refused(y: Any, arguments: dict[str, Any], message: str) -> None:
+def test_bad_classes_raise(y: Any, arguments: dict[str, Any], message: str) -> None:
     X, _ = small_table()
     with pytest.raises(ValueError, match=message):
         quick(CastleClassifier).fit(X, y, **arguments)
 
 
-def test_predict_refuses_other_columns() -> None:
+def test_predict_rejects_other_columns() -> None:
     X, y = small_table()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = quick().fit(frame, y)
@@ -472,7 +487,8 @@ def test_a_rare_class_is_never_held_out_whole() -> None:
     y = np.zeros(60, int)
     y[:30], y[30] = 1, 2
     for seed in range(10):
-        model = quick(CastleClassifier, max_epochs=1, random_state=seed, validation_fraction=0.4).fit(X, y)
+        model = quick(CastleClassifier, max_epochs=1, random_state=seed, recipe=Recipe(validation_fraction=0.4))
+        model.fit(X, y)
         assert len(model.classes_) == 3
 
 
@@ -493,7 +509,7 @@ import sys, jax, numpy as np
 state = np.random.get_state()[1].copy()
 import castlereg
 assert jax.config.jax_num_cpu_devices == -1 and jax.config.jax_compilation_cache_dir is None
-jax.config.update("jax_num_cpu_devices", 1)  # refused once devices have started
+jax.config.update("jax_num_cpu_devices", 1)  # an error once devices have started
 assert (np.random.get_state()[1] == state).all()
 loaded = {"matplotlib", "networkx"} & set(sys.modules)
 assert not loaded, loaded
@@ -516,7 +532,7 @@ def test_a_plain_network_has_no_graph_and_forgets_an_earlier_one() -> None:
     assert model.graph_.is_dag
     model.set_params(regularizers=[L2(0.1)]).fit(X, y)
     assert not hasattr(model, "graph_")
-    assert model.network_.parameters.input_weights.shape[2] == 1  # the target's sub-network alone
+    assert not model.model_.networks.has_all_nodes  # only the target's sub-network
 
 
 def test_composition_means_what_it_says() -> None:
@@ -537,11 +553,10 @@ def test_composition_means_what_it_says() -> None:
         (CastleRegressor(regularizers=[Castle()]), r"CastleRegressor has Castle already: .* NetworkRegressor\("),
         (CastleRegressor(regularizers=L2()), "must be a sequence"),
         (NetworkRegressor([Dropout()], hidden_layer_sizes=()), "Dropout acts on hidden layers"),
-        (NetworkRegressor(input_init="gloro"), "input_init='gloro' is not one of .* did you mean 'glorot'"),
-        (NetworkRegressor([Castle(reconstruct=99)]), "reconstruct=99 features a step, but X has 10"),
+        (NetworkRegressor([Castle(features_per_step=99)]), "features_per_step=99, but X has 10 features"),
     ],
 )
-def test_regularizers_that_cannot_be_are_refused(model: Any, message: str) -> None:
+def test_regularizers_that_do_not_go_together_raise(model: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         model.fit(*load_diabetes(return_X_y=True))
 
@@ -549,17 +564,17 @@ def test_regularizers_that_cannot_be_are_refused(model: Any, message: str) -> No
 def test_the_start_of_the_input_layer_is_an_option() -> None:
     X, y = load_diabetes(return_X_y=True)
     small, usual = (
-        NetworkRegressor(input_init=start, max_epochs=1, learning_rate=1e-9, random_state=0).fit(X, y)
+        NetworkRegressor(recipe=Recipe(input_init=start), max_epochs=1, learning_rate=1e-9, random_state=0).fit(X, y)
         for start in ("small", "glorot")
     )
-    spreads = [float(np.std(model.network_.parameters.input_weights[0, :10])) for model in (small, usual)]
+    spreads = [float(np.std(model.model_.networks.parameters.input_weights[0, :10])) for model in (small, usual)]
     assert spreads[0] == pytest.approx(0.01, rel=0.3)
     assert spreads[1] == pytest.approx(np.sqrt(2 / 22), rel=0.3)  # Glorot: 11 channels, 11 units
 
 
 def test_grid_search_over_regularizers() -> None:
     X, y = load_diabetes(return_X_y=True)
-    grid = {"regularizers": [[], [L2(0.1)], [Dropout(0.2)]], "input_init": ["small"]}
+    grid = {"regularizers": [[], [L2(0.1)], [Dropout(0.2)]], "recipe": [Recipe(input_init="small")]}
     search = GridSearchCV(NetworkRegressor(max_epochs=3, random_state=0), grid, cv=2, error_score="raise").fit(X, y)
     assert search.best_params_["regularizers"] in grid["regularizers"]
     assert len(set(search.cv_results_["mean_test_score"])) == 3

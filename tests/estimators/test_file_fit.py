@@ -1,4 +1,4 @@
-"""Fitting from files: the same schema as from a frame, the same quality as from memory, and plain refusals."""
+"""Fitting from files: the same schema as from a frame, the same quality as from memory, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import pickle
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-import castlereg.estimators.file_fit as file_fit
+import castlereg.search.file_data as file_data
 from castlereg import CastleClassifier, CastleRegressor, EdgeConstraints, NetworkRegressor
-from castlereg.training import stream
+from castlereg.training.sources import FileSource
+from castlereg.training.stack import Stack
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -34,7 +36,7 @@ def table() -> pd.DataFrame:
     frame.loc[::11, "town"] = None
     frame["width"] = rng.normal(size=N).round(2).astype(str)
     frame.loc[2500, "width"] = "-"  # missing, as all others are numbers
-    frame.loc[2999, "town"] = "Kyoto"  # seen in the last piece alone
+    frame.loc[2999, "town"] = "Kyoto"  # only in the last piece
     return frame
 
 
@@ -52,7 +54,7 @@ def folder(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Pat
 @pytest.fixture(scope="module", autouse=True)
 def small_pieces() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(file_fit, "_READ_ROWS", 1024)
+        patch.setattr(file_data, "_READ_ROWS", 1024)
         yield
 
 
@@ -79,7 +81,7 @@ def test_a_file_has_the_schema_of_its_frame(models: dict[str, CastleRegressor], 
 def test_scales_are_those_of_the_frame(models: dict[str, CastleRegressor]) -> None:
     by_name = [
         {p.schema[j].name: (p.center[k], p.spread[k]) for k, j in enumerate(p.order)}
-        for p in (models[name]._coding for name in ("memory", "flats.csv"))
+        for p in (models[name].model_.preprocessing for name in ("memory", "flats.csv"))
     ]
     assert by_name[0].keys() == by_name[1].keys()
     for name, scale in by_name[0].items():
@@ -109,8 +111,8 @@ def test_same_seed_same_model(models: dict[str, CastleRegressor], folder: Path, 
     np.testing.assert_array_equal(again.predict(X), models["flats.parquet"].predict(X))
 
 
-def test_the_exact_schedule_weighs_edges_by_rows_held_out(folder: Path, table: pd.DataFrame) -> None:
-    model = CastleRegressor(0.03, acyclicity_schedule="exact", **OPTIONS)
+def test_strengths_are_measured_on_validation_rows(folder: Path, table: pd.DataFrame) -> None:
+    model = CastleRegressor(0.03, objective="graph", **OPTIONS)
     with pytest.warns(UserWarning, match="read as numbers"):
         graph = model.fit_file(folder / "flats.parquet", "y", chunk_rows=1024).graph_
     assert graph.is_dag and graph.dropped_weight == 0
@@ -141,47 +143,54 @@ def test_classes_with_weights_a_validation_file_and_several_members(folder: Path
 def test_ctrl_c_leaves_the_best_model_so_far(
     folder: Path, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = stream._Stream.run_epoch
+    make_runner = FileSource.runner
 
-    def twice(self: stream._Stream, bar: object) -> None:
-        if self.epoch.max() == 2:
-            raise KeyboardInterrupt
-        run(self, bar)
+    def runner(self: FileSource, stack: Stack) -> Any:
+        made = make_runner(self, stack)
+        run = made.run
 
-    monkeypatch.setattr(stream._Stream, "run_epoch", twice)
+        def twice(*arguments: Any) -> Any:
+            if stack.epoch.max() == 2:
+                raise KeyboardInterrupt
+            return run(*arguments)
+
+        made.run = twice  # type: ignore[method-assign]
+        return made
+
+    monkeypatch.setattr(FileSource, "runner", runner)
     with pytest.warns(UserWarning) as caught:
         model = CastleRegressor(**OPTIONS).fit_file(folder / "flats.parquet", "y", chunk_rows=1024)
     assert any("interrupted after 2 of at most 12" in str(w.message) for w in caught)
     assert len(model.history_) == 2
 
 
-def test_refusals_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:
+def test_errors_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:
     model = NetworkRegressor()
 
-    def refused(message: str, path: Path, target: str = "y", **options: object) -> None:
+    def raises(message: str, path: Path, target: str = "y", **options: object) -> None:
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             model.fit_file(path, target, **options)
 
-    refused("flats.csv' has no column 'price'; there are 'c'", folder / "flats.csv", "price")
-    refused("did you mean 'town'", folder / "flats.csv", columns=["twon"])
-    refused("there is no file .*did you mean 'flats.csv'", folder / "flat.csv")
+    raises("flats.csv' has no column 'price'; there are 'c'", folder / "flats.csv", "price")
+    raises("did you mean 'town'", folder / "flats.csv", columns=["twon"])
+    raises("there is no file .*did you mean 'flats.csv'", folder / "flat.csv")
     (tmp_path / "notes.doc").write_text("a,y\n1,2\n")
-    refused("suffix '.doc'", tmp_path / "notes.doc")
-    refused("has no Parquet files", tmp_path)
+    raises("suffix '.doc'", tmp_path / "notes.doc")
+    raises("has no Parquet files", tmp_path)
     (tmp_path / "empty.csv").write_text("")
-    refused("is empty", tmp_path / "empty.csv")
+    raises("is empty", tmp_path / "empty.csv")
     (tmp_path / "bare.csv").write_text("a,y\n")
-    refused("bare.csv' has no rows", tmp_path / "bare.csv")
+    raises("bare.csv' has no rows", tmp_path / "bare.csv")
     (tmp_path / "gaps.csv").write_text("a,y\n1,2\n2,\n3,4\n")
-    refused("'y' of file .*gaps.csv.* has 1 missing", tmp_path / "gaps.csv")
+    raises("'y' of file .*gaps.csv.* has 1 missing", tmp_path / "gaps.csv")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and nothing more")
-    refused("is not a Parquet file", tmp_path / "torn.parquet")
+    raises("is not a Parquet file", tmp_path / "torn.parquet")
     parts = tmp_path / "parts"
     parts.mkdir()
     pd.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]}).to_parquet(parts / "1.parquet")
     pd.DataFrame({"a": ["u", "v"], "y": [1.0, 2.0]}).to_parquet(parts / "2.parquet")
-    refused("column 'a' is numbers in .*1.parquet' and text in .*2.parquet'", parts)
-    refused("chunk_rows=10 ", folder / "flats.csv", chunk_rows=10)
+    raises("column 'a' is numbers in .*1.parquet' and text in .*2.parquet'", parts)
+    raises("chunk_rows=10 ", folder / "flats.csv", chunk_rows=10)
     with pytest.raises(ValueError, match="bootstrap=True"):
         NetworkRegressor(bootstrap=True).fit_file(folder / "flats.csv", "y")
 
@@ -193,7 +202,7 @@ class _Trap:
     touched = ""
 
 
-def test_pickled_extension_types_are_refused_and_not_loaded(tmp_path: Path) -> None:
+def test_pickled_extension_types_raise_and_are_not_loaded(tmp_path: Path) -> None:
     _Trap.touched = str(tmp_path / "executed")
     payload = pickle.dumps(_Trap())
     metadata = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": payload}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,8 +47,8 @@ def test_constraints_hold_in_every_fitted_graph(table: Any, data: st.DataObject)
     tiers = data.draw(st.none() | st.permutations(NAMES).map(lambda p: [p[:2], p[2:4]]))
     ends = st.lists(st.sampled_from(NAMES[:4]), max_size=1)
     known = EdgeConstraints(data.draw(edges), data.draw(edges), tiers, data.draw(ends), data.draw(ends))
-    schedule = data.draw(st.sampled_from(["fixed", "exact"]))
-    model = CastleRegressor(constraints=known, hidden_layer_sizes=(8,), acyclicity_schedule=schedule, **QUICK)
+    objective = data.draw(st.sampled_from(["prediction", "graph"]))
+    model = CastleRegressor(constraints=known, hidden_layer_sizes=(8,), objective=objective, **QUICK)
     try:
         graph = model.fit(*table).graph_
     except ValueError as error:
@@ -100,7 +102,7 @@ def test_refit_with_an_edited_graph_has_its_edges_and_no_others(table: Any) -> N
         ("a -> b", "constraints='a -> b' must be EdgeConstraints"),
     ],
 )
-def test_constraints_that_cannot_be_are_refused(table: Any, known: Any, message: str) -> None:
+def test_impossible_constraints_raise(table: Any, known: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CastleRegressor(constraints=known, **QUICK).fit(*table)
 
@@ -114,7 +116,7 @@ def test_a_constant_column_cannot_have_a_required_edge(table: Any) -> None:
             model.fit(X.assign(c=1.0), y)
 
 
-def test_what_is_no_graph_is_refused(table: Any) -> None:
+def test_only_a_graph_is_a_graph(table: Any) -> None:
     with pytest.raises(ValueError, match="graph='a -> b' must be a CausalGraph"):
         CastleRegressor(**QUICK).fit(*table, graph="a -> b")  # type: ignore[arg-type]
 
@@ -160,9 +162,9 @@ def test_the_threshold_is_the_highest_within_one_standard_error(table: Any) -> N
     candidates = np.r_[0.0, np.sort(weights)]
     means, errors = [], []
     for threshold in candidates:
-        pruned = clone(model)
-        pruned.__dict__.update(model.__dict__)
-        pruned.network_ = model.network_.of_features((weights >= threshold).to_numpy())
+        pruned = copy.copy(model)
+        networks = model.model_.networks.of_features((weights >= threshold).to_numpy())
+        pruned.model_ = replace(model.model_, networks=networks)
         losses = (pruned.predict(X.iloc[held_out]) - y.iloc[held_out]) ** 2
         means.append(losses.mean())
         errors.append(losses.std(ddof=1) / np.sqrt(20))
@@ -172,11 +174,11 @@ def test_the_threshold_is_the_highest_within_one_standard_error(table: Any) -> N
     assert model.graph_.threshold == pytest.approx(min(highest, standing_out), rel=1e-12)
 
 
-@pytest.mark.parametrize("schedule", ["fixed", "exact"])
-def test_units_change_neither_graph_nor_predictions(schedule: str) -> None:
+@pytest.mark.parametrize("objective", ["prediction", "graph"])
+def test_units_change_neither_graph_nor_predictions(objective: Any) -> None:
     data = sample(example_dag(), 150, random_state=0)
     X, y = data.drop(columns="Y"), data["Y"]
-    model = CastleRegressor(max_epochs=20, acyclicity_schedule=schedule, random_state=0)
+    model = CastleRegressor(max_epochs=20, objective=objective, random_state=0)
     one = clone(model).fit(X, y)
     scaled = X.assign(X2=1000 * X["X2"])
     other = clone(model).fit(scaled, y)
@@ -190,16 +192,16 @@ def test_weights_into_classes_are_in_units_of_their_noise(table: Any, sizes: tup
     X, y = table
     kinds = X.assign(b=np.where(X["b"] > 0, "high", "low"))
     model = CastleRegressor(hidden_layer_sizes=sizes, **QUICK).fit(kinds, y)
-    weights = np.asarray(model.network_.parameters.input_weights[0], np.float64)
+    weights = np.asarray(model.model_.networks.parameters.input_weights[0], np.float64)
     norms = np.linalg.norm(weights, axis=-1)  # one channel each
-    order = [*model.network_.preprocessing.order, 4]
+    order = [*model.model_.preprocessing.order, 4]
     for cause in range(5):
         for effect in range(5):
             expected = norms[cause, effect] / (unit if order[effect] == 1 else 1)
             assert model.graph_.learned_array[order[cause], order[effect]] == pytest.approx(expected)
 
 
-def test_exact_cut_compares_kinds_in_common_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cut_compares_kinds_in_common_units(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     flag = rng.integers(0, 2, 400)
     X = pd.DataFrame({"flag": np.where(flag == 1, "yes", "no"), "noise": rng.normal(size=400)})
@@ -210,33 +212,33 @@ def test_exact_cut_compares_kinds_in_common_units(monkeypatch: pytest.MonkeyPatc
         cut.append(weights.copy())
         return acyclic_cut(weights, required)
 
-    monkeypatch.setattr("castlereg.training.stack.acyclic_cut", watched)
-    model = CastleRegressor(0.03, acyclicity_schedule="exact", max_epochs=30, random_state=0).fit(X, y)
-    flag_place, target_place = [*model.network_.preprocessing.order, 2].index(0), 2
+    monkeypatch.setattr("castlereg.training.plan.acyclic_cut", watched)
+    model = CastleRegressor(0.03, objective="graph", max_epochs=30, random_state=0).fit(X, y)
+    flag_node, target_node = [*model.model_.preprocessing.order, 2].index(0), 2
     (before,) = cut
-    into_target, into_flag = before[flag_place, target_place], before[target_place, flag_place]
+    into_target, into_flag = before[flag_node, target_node], before[target_node, flag_node]
     assert into_flag < into_target < into_flag * np.sqrt(np.pi / np.sqrt(3))  # as they are, the effect seems the cause
     graph = model.graph_
     assert graph.parents(graph.target) == ["flag"]
     assert graph.learned_weights.loc[graph.target, "flag"] == 0
 
 
-def test_exact_weighs_edges_by_what_they_are_worth() -> None:
+def test_weights_of_the_graph_objective_are_strengths() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(500, 2)), columns=["cause", "noise"])
     y = pd.Series(0.8 * X["cause"] + 0.6 * rng.normal(size=500), name="target")
-    model = CastleRegressor(0.01, acyclicity_schedule="exact", max_epochs=60, random_state=0).fit(X, y)
+    model = CastleRegressor(0.01, objective="graph", max_epochs=60, random_state=0).fit(X, y)
     weights = model.graph_.learned_weights
     joined = max(weights.loc["cause", "target"], weights.loc["target", "cause"])
     assert joined == pytest.approx(np.corrcoef(X["cause"], y)[0, 1], abs=0.05)  # like a correlation, here 0.8
     assert weights.loc["noise"].max() < 0.2 and model.graph_.parents("noise") == []
 
 
-def test_exact_keeps_a_required_edge_that_tells_nothing(table: Any) -> None:
+def test_the_graph_objective_keeps_a_required_edge_without_information(table: Any) -> None:
     X, y = table
     X = X.assign(z=np.random.default_rng(5).normal(size=len(X)))
     known = EdgeConstraints(required=[("z", "a")])
-    model = CastleRegressor(constraints=known, acyclicity_schedule="exact", **QUICK).fit(X, y)
+    model = CastleRegressor(constraints=known, objective="graph", **QUICK).fit(X, y)
     assert "z" in model.graph_.parents("a")
     assert 0 < model.graph_.learned_weights.loc["z", "a"] < 0.3
 
@@ -268,5 +270,5 @@ def test_log_likelihood_of_classes_is_their_log_loss(table: Any) -> None:
 
 
 def test_log_likelihood_needs_all_columns(table: Any) -> None:
-    with pytest.raises(ValueError, match="NetworkRegressor has learned to tell the target alone"):
+    with pytest.raises(ValueError, match="NetworkRegressor has learned to predict only the target"):
         NetworkRegressor(**QUICK).fit(*table).log_likelihood(*table)

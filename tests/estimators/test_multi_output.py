@@ -107,6 +107,6 @@ def test_mixed_targets_of_a_mixed_frame() -> None:
         (pd.DataFrame({"a": [None, *["x"] * 59], "b": range(60)}), "y's column 'a' has 1 missing values"),
     ],
 )
-def test_bad_targets_are_refused_by_name(y: pd.DataFrame, message: str) -> None:
+def test_bad_targets_raise_with_their_names(y: pd.DataFrame, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CastleMultiOutput().fit(np.random.default_rng(0).normal(size=(60, 2)), y)

@@ -1,4 +1,4 @@
-"""Odd frames are handled as documented or refused by the column's name: no crash, no silent coercion."""
+"""Odd frames are handled as documented or raise with the column's name: no crash, no silent coercion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from castlereg import CastleRegressor, NetworkRegressor
 from castlereg.data.reading import read_columns
 from castlereg.data.scaling import measure
 from castlereg.network import initialize
-from castlereg.training import TrainedStack
+from castlereg.training import Plan, TrainedStack
 
 NAMES = st.sampled_from(["a", "a", "b", "", "two words", "<b>&", "naïve", "y", "x0", 0, 1, 2.5, None, ("t", 1)])
 NUMBERS = st.one_of(
@@ -34,7 +34,7 @@ ANYTHING = st.one_of(NUMBERS, SMALL, TEXT, DATES, st.booleans(), st.binary(max_s
 
 @st.composite
 def columns(draw: st.DrawFn, n: int) -> Any:
-    """Draw one column: of one sort, of gaps alone, constant, or of everything."""
+    """Draw one column: of one sort, only of missing values, constant, or of everything."""
     sort = draw(
         st.sampled_from(
             [
@@ -93,10 +93,10 @@ def frames(draw: st.DrawFn) -> pd.DataFrame:
     return frame
 
 
-def untrained(table: Any, members: Any, *, hidden_layer_sizes: tuple[int, ...], **_: Any) -> TrainedStack:
+def untrained(table: Any, members: Any, plan: Plan, **_: Any) -> TrainedStack:
     """Stand in for the trainer: starting weights, and everything around them as it is."""
     by, _ = measure(table, [member.train_rows for member in members])
-    start = initialize(table.layout, hidden_layer_sizes, members[0].seed, nodes=table.layout.targets)
+    start = initialize(table.layout, plan.hidden_layer_sizes, members[0].seed, nodes=table.layout.targets)
     history = pd.DataFrame({"member": [0], "epoch": [1]})
     one = np.zeros(1, np.float32)
     return TrainedStack(jax.tree.map(lambda a: a[None], start), by, one, one.astype(np.int32), history, False)
@@ -106,15 +106,15 @@ ABOUT_THE_TABLE = ("is too few", "0 sample", "0 feature", "Feature names are onl
 
 
 def check(model: Any, frame: pd.DataFrame, y: np.ndarray) -> None:
-    """Fit and predict, or find the column's name in the refusal."""
+    """Fit and predict, or find the column's name in the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="constant columns have no edges")
         warnings.filterwarnings("ignore", message="X has text in .* read as numbers")
         try:
             model.fit(frame, y)
-        except (ValueError, TypeError) as refusal:
-            message = str(refusal)
+        except (ValueError, TypeError) as error:
+            message = str(error)
             named = any(repr(str(name)) in message for name in frame.columns)
             assert named or any(one in message for one in ABOUT_THE_TABLE), message
             return
@@ -127,8 +127,8 @@ def check(model: Any, frame: pd.DataFrame, y: np.ndarray) -> None:
 
 
 def nothing_lost(model: Any, frame: pd.DataFrame) -> None:
-    """Every cell that is there is a level or a number of the schema; every gap is counted."""
-    cells = model._coding.cells(read_columns(frame))
+    """Every cell that is there is a level or a number of the schema; every missing value is counted."""
+    cells = model.model_.preprocessing.cells(read_columns(frame))
     np.testing.assert_array_equal(np.isnan(cells).sum(axis=0), model.schema_["missing"])
     marks = frame.map(lambda value: isinstance(value, str) and value in ("?", "", "NA")).to_numpy()
     gaps = frame.isna().to_numpy()
@@ -137,10 +137,10 @@ def nothing_lost(model: Any, frame: pd.DataFrame) -> None:
 
 @settings(deadline=None, max_examples=300)
 @given(frames())
-def test_any_frame_is_handled_or_refused_by_name(frame: pd.DataFrame) -> None:
+def test_any_frame_is_handled_or_raises_with_a_name(frame: pd.DataFrame) -> None:
     y = np.random.default_rng(0).normal(size=len(frame))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("castlereg.estimators.base.train", untrained)
+        patch.setattr("castlereg.search.grid.train", untrained)
         check(NetworkRegressor(random_state=0), frame, y)
 
 

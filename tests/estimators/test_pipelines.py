@@ -17,7 +17,7 @@ from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from castlereg import CastleClassifier, CastleRegressor, NetworkClassifier, NetworkRegressor
+from castlereg import CastleClassifier, CastleRegressor, NetworkClassifier, NetworkRegressor, Recipe
 from tests.estimators.test_real_tables import mixed_frame, with_gaps
 
 OPTIONS: dict[str, Any] = {"max_epochs": 4, "random_state": 0}
@@ -47,10 +47,11 @@ def test_a_pipeline_with_a_column_transformer_keeps_columns_whole(output: str) -
     assert model[-1].graph_.nodes == [*names, "rent"]
 
 
-def test_grid_search_over_a_pipeline_with_strings_and_gaps() -> None:
+def test_grid_search_over_a_pipeline_with_text_and_missing_values() -> None:
     frame, rent = mixed_frame()
     pipeline = make_pipeline(FunctionTransformer(), NetworkRegressor(**OPTIONS))
-    grid = {"networkregressor__scaling": ["standard", "robust"], "networkregressor__learning_rate": [1e-9, 0.01]}
+    recipes = [Recipe(), Recipe(scaling="robust")]
+    grid = {"networkregressor__recipe": recipes, "networkregressor__learning_rate": [1e-9, 0.01]}
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(with_gaps(frame), rent)
     assert search.best_params_["networkregressor__learning_rate"] == 0.01
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -172,7 +173,7 @@ def test_a_class_without_weight_is_known_but_not_learned() -> None:
         (["balanced", "balanced"], "class_weight has 2 entries for 1 targets"),
     ],
 )
-def test_bad_class_weights_are_refused(weight: Any, message: str) -> None:
+def test_bad_class_weights_raise(weight: Any, message: str) -> None:
     X, y = unbalanced()
     with pytest.raises(ValueError, match=message):
         NetworkClassifier(class_weight=weight, **OPTIONS).fit(X, pd.Series(y, name="y"))

@@ -10,8 +10,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from castlereg import CastleClassifier, CastleRegressor, NetworkRegressor, compare
-from castlereg.regularizers import Autoencoder, InputNoise, MixUp
+import castlereg
+from castlereg import CastleClassifier, CastleRegressor, NetworkRegressor, Recipe
+from castlereg.regularizers import Autoencoder, Castle, InputNoise, MixUp
 
 
 def mixed_frame(n: int = 120) -> tuple[pd.DataFrame, pd.Series]:
@@ -58,7 +59,7 @@ def test_missing_values_are_learned_from() -> None:
     assert 0.5 < model.score(gone[320:], rent[320:]) < model.score(frame[320:], rent[320:])
 
 
-def test_a_gap_itself_may_tell_the_target() -> None:
+def test_a_missing_value_may_predict_the_target() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(300, 2))
     missing = rng.random(300) < 0.4
@@ -68,7 +69,7 @@ def test_a_gap_itself_may_tell_the_target() -> None:
     assert model.score(x[240:], y[240:]) > 0.9
 
 
-def test_a_column_with_one_value_and_gaps_is_kept_for_its_gaps() -> None:
+def test_a_column_with_one_value_is_kept_for_its_missing_values() -> None:
     rng = np.random.default_rng(0)
     missing = rng.random(300) < 0.4
     frame = pd.DataFrame({"noise": rng.normal(size=300), "seen": np.where(missing, None, "x")})
@@ -147,10 +148,11 @@ def test_rows_do_not_see_each_other(reference: tuple[pd.DataFrame, pd.Series, Ca
 
 @pytest.mark.parametrize("scaling", ["standard", "robust"])
 def test_prediction_agrees_with_training(scaling: str) -> None:
-    """The loss that training saw is the error of ``predict``: gaps, flags and levels are encoded alike."""
+    """The loss that training saw is the error of ``predict``: missing values, flags and levels are encoded alike."""
     frame, rent = mixed_frame(200)
     frame = with_gaps(frame)
-    model = quick(max_epochs=20, scaling=scaling).fit(frame[:150], rent[:150], X_val=frame[150:], y_val=rent[150:])
+    model = quick(max_epochs=20, recipe=Recipe(scaling=scaling))
+    model.fit(frame[:150], rent[:150], X_val=frame[150:], y_val=rent[150:])
     error = ((model.predict(frame[150:]) - rent[150:]) ** 2).mean() / rent[:150].var(ddof=0)
     np.testing.assert_allclose(error, model.validation_loss_, rtol=1e-4)
 
@@ -166,14 +168,14 @@ def test_unknown_levels_are_predicted_with_a_warning() -> None:
         assert np.isfinite(model.predict(frame.assign(area=np.nan))).all()
 
 
-def test_unknown_levels_among_the_rows_to_stop_by_are_warned_of_once() -> None:
+def test_unknown_levels_of_validation_rows_are_warned_of_once() -> None:
     frame, rent = mixed_frame()
     with pytest.warns(UserWarning, match="X_val has levels that were not there in training: 'Paris'") as caught:
         quick().fit(frame, rent, X_val=frame.assign(city="Paris"), y_val=rent)
     assert len(caught) == 1
 
 
-def test_new_gaps_among_the_rows_to_stop_by_are_warned_of() -> None:
+def test_new_missing_values_of_validation_rows_are_warned_of() -> None:
     frame, rent = mixed_frame()
     with pytest.warns(
         UserWarning, match="X_val has missing values in columns that had none in training: 120 in 'area'"
@@ -212,7 +214,7 @@ def test_robust_scaling_withstands_a_wild_cell() -> None:
     y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=400)
     X[0, 0] = 1e5
     scores = {
-        scaling: CastleRegressor(scaling=scaling, learning_rate=0.01, random_state=0)
+        scaling: CastleRegressor(recipe=Recipe(scaling=scaling), learning_rate=0.01, random_state=0)
         .fit(X[:300], y[:300])
         .score(X[300:], y[300:])
         for scaling in ("standard", "robust")
@@ -220,15 +222,15 @@ def test_robust_scaling_withstands_a_wild_cell() -> None:
     assert scores["standard"] < 0.5 < 0.8 < scores["robust"]
 
 
-def test_bad_options_are_refused() -> None:
+def test_bad_options_raise() -> None:
     frame, rent = mixed_frame()
     with pytest.raises(ValueError, match=r"scaling='robusst' is not one of .* did you mean 'robust'"):
-        quick(scaling="robusst").fit(frame, rent)
+        Recipe(scaling="robusst")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"column in categorical_features='citty'.* did you mean 'city'"):
         quick(categorical_features=["citty"]).fit(frame, rent)
 
 
-def test_regularizers_take_gaps_and_levels() -> None:
+def test_regularizers_take_missing_values_and_levels() -> None:
     frame, rent = mixed_frame()
     model = NetworkRegressor([Autoencoder(), MixUp(), InputNoise()], max_epochs=6, random_state=0)
     model.fit(with_gaps(frame), rent)
@@ -236,20 +238,19 @@ def test_regularizers_take_gaps_and_levels() -> None:
     assert np.isfinite(model.predict(frame)).all()
 
 
-def test_sampled_reconstruction_takes_gaps_and_levels() -> None:
+def test_sampled_features_take_missing_values_and_levels() -> None:
     frame, rent = mixed_frame()
-    model = quick(reconstruct=2).fit(with_gaps(frame), rent)
+    model = quick(castle=Castle(features_per_step=2)).fit(with_gaps(frame), rent)
     assert np.isfinite(model.history_.to_numpy(float)).all()
 
 
 def test_compare_takes_frames_as_they_are() -> None:
     frame, rent = mixed_frame()
-    result = compare(
-        with_gaps(frame), rent, methods=["Baseline", "CASTLE"], cv=2, max_epochs=3, random_state=0, progress=False
-    )
+    options = {"methods": ["Baseline", "CASTLE"], "cv": 2, "max_epochs": 3, "random_state": 0}
+    result = castlereg.compare(with_gaps(frame), rent, verbose=False, **options)
     assert np.isfinite(result.ranks().to_numpy()).all()
-    with pytest.raises(ValueError, match=r"compare\(\) takes one target, and y has 2"):
-        compare(frame, np.c_[rent, rent])
+    with pytest.raises(ValueError, match=r"y has 2 targets, and compare\(\) takes one"):
+        castlereg.compare(frame, np.c_[rent, rent])
 
 
 def test_classes_of_a_frame() -> None:
@@ -268,7 +269,8 @@ def test_a_failed_fit_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch
     def fail(*args: Any, **kwargs: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("castlereg.estimators.base.train", fail)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(frame.assign(garden=range(120)), rent)
-    np.testing.assert_array_equal(model.predict(frame), before)
+    monkeypatch.setattr("castlereg.search.grid.train", fail)
+    for other in (frame.assign(garden=range(120)), frame[["area"]]):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(other, rent)
+        np.testing.assert_array_equal(model.predict(frame), before)

@@ -164,7 +164,8 @@ class Preprocessing:
         center, spread = np.array([_scale(schema[j], parts[0].columns.column(j)) for j in order]).T
         nodes = tuple(schema[j].node(clipped) for j in order)
         preprocessing = cls(schema, order, nodes, center, spread, make_targets(parts[0]))
-        for part in parts[1:]:
+        for k, part in enumerate(parts[1:], 1):
+            parts[k] = replace(part, targets=preprocessing._checked_targets(part, "y_val"))
             preprocessing.warn_of_new_missing(part.columns.cells, "X_val")
         return preprocessing, parts
 
@@ -217,9 +218,16 @@ class Preprocessing:
             return columns.cells
         return coded_columns(columns, self.schema, what).cells
 
-    def coded(self, rows: Rows, what: str = "X") -> Rows:
-        """Number the levels of other rows, as :meth:`cells` does."""
-        return replace(rows, columns=coded_columns(rows.columns, self.schema, what))
+    def coded(self, rows: Rows, what: str = "X", what_of_targets: str = "y") -> Rows:
+        """Number the levels of other rows, as :meth:`cells` does, and check their targets."""
+        return replace(
+            rows,
+            columns=coded_columns(rows.columns, self.schema, what),
+            targets=self._checked_targets(rows, what_of_targets),
+        )
+
+    def _checked_targets(self, rows: Rows, what: str) -> tuple[NDArray[Any], ...]:
+        return tuple(target.checked(values, what) for target, values in zip(self.targets, rows.targets, strict=True))
 
     def warn_of_new_missing(self, cells: NDArray[np.float64], what: str = "X") -> None:
         """Warn of missing values in columns that had none in training."""

@@ -18,7 +18,7 @@ from castlereg.data.checks import check_range
 from castlereg.data.reading import is_frame
 from castlereg.data.scaling import center_and_spread
 from castlereg.data.schema import is_constant
-from castlereg.data.task import inferred_task
+from castlereg.data.task import inferred_task, without_objects
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 
@@ -41,7 +41,11 @@ class NumericTarget:
             raise ValueError(f"{name} is {y[0]:g} in every row: there is nothing to learn from a constant target")
         return cls(name, *center_and_spread(y))
 
-    def encode(self, y: NDArray[np.float64], what: str = "y_val") -> NDArray[np.float64]:
+    def checked(self, y: NDArray[Any], what: str = "y") -> NDArray[np.float64]:
+        """Return other values of the target as numbers; ``what`` names them in messages."""
+        return as_numbers(y, what)
+
+    def encode(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the channel, shape (rows, 1)."""
         return (y[:, None] - self.center) / self.spread
 
@@ -73,19 +77,28 @@ class ClassTarget:
         n_classes = len(self.classes)
         return Node("binary", target=True) if n_classes == 2 else Node("categorical", n_classes, target=True)
 
-    def codes(self, y: NDArray[Any], what: str = "y_val") -> NDArray[np.int64]:
-        """Number the classes of rows."""
-        unknown = np.setdiff1d(y, self.classes)
-        if len(unknown):
-            raise ValueError(
-                f"{what} has class {unknown.tolist()[0]!r}, which {self.name} does not have; classes are "
-                f"{self.classes.tolist()}"
-            )
-        return np.searchsorted(self.classes, y)
+    def checked(self, y: NDArray[Any], what: str = "y") -> NDArray[Any]:
+        """Return other values of the target, after a check that their classes are known."""
+        self.codes(y, what)
+        return y
 
-    def encode(self, y: NDArray[Any], what: str = "y_val") -> NDArray[np.float64]:
+    def codes(self, y: NDArray[Any], what: str = "y") -> NDArray[np.int64]:
+        """Number the classes of rows; ``what`` names them in messages."""
+        try:
+            codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+            unknown = self.classes[codes] != y
+        except TypeError:  # text where there were numbers, or numbers where there was text
+            unknown = np.ones(len(y), bool)
+        if unknown.any():
+            raise ValueError(
+                f"{what} has class {y.tolist()[int(np.argmax(unknown))]!r}, which {self.name} does not have; classes "
+                f"are {self.classes.tolist()}"
+            )
+        return codes
+
+    def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         """Return the channels: 0 or 1 for two classes, shape (rows, 1), otherwise one channel per class."""
-        codes = self.codes(y, what)
+        codes = self.codes(y)
         return codes[:, None].astype(np.float64) if len(self.classes) == 2 else np.eye(len(self.classes))[codes]
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -102,15 +115,28 @@ TargetKind = Literal["numbers", "classes", "any"]
 
 
 def check_target(column: NDArray[Any], name: str, kind: TargetKind) -> NDArray[Any]:
-    """Check the values of a target, shape (rows,), and convert them; ``"any"`` lets the values decide."""
-    is_numeric = kind == "numbers" or (kind == "any" and is_numeric_target(column))
-    return as_numbers(column, name) if is_numeric else as_classes(column, name)
+    """Check the values of a target of numbers or classes, shape (rows,), and convert them."""
+    return as_numbers(column, name) if kind == "numbers" else as_classes(column, name)
 
 
 def fit_target(column: NDArray[Any], name: str, kind: TargetKind) -> Target:
-    """Learn how to encode the values of a target; ``"any"`` lets the values decide."""
-    is_numeric = kind == "numbers" or (kind == "any" and is_numeric_target(column))
-    return NumericTarget.fit(column, name) if is_numeric else ClassTarget.fit(column, name)
+    """Learn how to encode the values of a target of numbers or classes."""
+    return NumericTarget.fit(column, name) if kind == "numbers" else ClassTarget.fit(column, name)
+
+
+def target_kinds(y: Any, kind: TargetKind) -> list[TargetKind]:
+    """Return the kind of each target; ``"any"`` lets the values decide (:func:`castlereg.data.task.inferred_task`).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> target_kinds(pd.DataFrame({"price": [1.5, 2.0], "sold": ["yes", "no"]}), "any")
+    ['numbers', 'classes']
+    """
+    columns, _ = _columns(y, "y")
+    if kind != "any":
+        return [kind] * len(columns)
+    return ["numbers" if inferred_task(column)[0] == "regression" else "classes" for column in columns]
 
 
 def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]:
@@ -125,11 +151,29 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
     >>> names
     ['price', 'sold']
     """
+    columns, names = _columns(y, what)
+    if len(columns) == 1 and not is_frame(y) and np.ndim(y) == 2:
+        warn_user(
+            "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
+            "(n_samples, ), for example using ravel().",
+            DataConversionWarning,
+        )
+    values = [_values(column) for column in columns]
+    for column, name in zip(values, names, strict=True):
+        _reject_missing(column, what if len(columns) == 1 else f"{what}'s column {name!r}")
+    return [without_objects(column) for column in values], names
+
+
+def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
+    """Return the targets as they are stored, and their names."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None")
     if is_frame(y):
         names = [str(name) for name in y.columns]
-        columns = [_values(y.iloc[:, j] if hasattr(y, "iloc") else y[name]) for j, name in enumerate(y.columns)]
+        columns = [y.iloc[:, j] if hasattr(y, "iloc") else y[name] for j, name in enumerate(y.columns)]
+    elif hasattr(y, "to_numpy") and len(y.shape) == 1:
+        own = getattr(y, "name", None)
+        columns, names = [y], [what if own is None or own == "" else str(own)]
     else:
         values = _values(y)
         if values.ndim not in (1, 2):
@@ -137,20 +181,9 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
                 f"y should be a 1d array or have a column for each target, got an array of shape {values.shape}"
             )
         columns = [values] if values.ndim == 1 else list(values.T)
-        own = getattr(y, "name", None)
-        names = [what if own is None or own == "" else str(own)]
-        if len(columns) != 1:
-            names = [f"{what}{k}" for k in range(len(columns))]
-        elif values.ndim == 2:
-            warn_user(
-                "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
-                "(n_samples, ), for example using ravel().",
-                DataConversionWarning,
-            )
+        names = [what] if len(columns) == 1 else [f"{what}{k}" for k in range(len(columns))]
     if not columns:
         raise ValueError(f"{what} has no columns: give at least one target")
-    for column, name in zip(columns, names, strict=True):
-        _reject_missing(column, what if len(columns) == 1 else f"{what}'s column {name!r}")
     return columns, names
 
 
@@ -162,8 +195,7 @@ def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
         except (TypeError, ValueError):
             row = next(i for i, value in enumerate(column) if not isinstance(value, Number))
             raise ValueError(
-                f"{name} has {column.tolist()[row]!r} in row {row}, which is no number: a regressor needs numbers; for "
-                "classes use a classifier"
+                f"{name} has {column.tolist()[row]!r} in row {row}, which is not a number; for classes use a classifier"
             ) from None
     numbers: NDArray[np.float64] = column.astype(np.float64)
     check_range(numbers[:, None], [name], "y")
@@ -185,20 +217,17 @@ def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
                 f"{name} mixes text with {', '.join(sorted(s.__name__ for s in sorts - {str}))}: convert it to text"
             )
     if column.dtype.kind == "f" and np.isinf(column).any():
-        raise ValueError(f"{name} contains infinity in row {int(np.argmax(np.isinf(column)))}, which is no class")
+        raise ValueError(f"{name} contains infinity in row {int(np.argmax(np.isinf(column)))}, which is not a class")
     check_classification_targets(column)
     return column
-
-
-def is_numeric_target(column: NDArray[Any]) -> bool:
-    """Tell numbers from classes by the rule of :func:`castlereg.data.task.inferred_task`."""
-    return inferred_task(column)[0] == "regression"
 
 
 def _values(y: Any) -> NDArray[Any]:
     """Turn a series or array-like into an array; nullable and categorical series as the values they hold."""
     if issparse(y):
         raise TypeError("y is sparse: give a dense array, for example y.toarray()")
+    if isinstance(y, pd.Index | pd.api.extensions.ExtensionArray):
+        y = pd.Series(y)
     if isinstance(y, pd.Series):
         dtype = y.dtype
         if isinstance(dtype, pd.CategoricalDtype):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABCMeta
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from castlereg.data.class_weight import ClassWeight
 from castlereg.data.schema import named_columns, schema_frame
-from castlereg.data.targets import TargetKind
+from castlereg.data.targets import TargetKind, target_kinds
 from castlereg.estimators.reading import checked_weight, read_features, read_known_rows, read_training_rows
 from castlereg.estimators.recipe import Recipe
 from castlereg.fitted.model import FittedModel
@@ -22,8 +26,9 @@ from castlereg.losses import Batch
 from castlereg.network import Parameters
 from castlereg.options import check_flag, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
+from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.search.fit import FitRequest, fit
+from castlereg.search.fit import CrossValidation, Data, FitRequest, fit
 from castlereg.search.table_data import TableData
 from castlereg.training import Phase, Plan
 from castlereg.training.batch import as_batch
@@ -41,62 +46,26 @@ Features = Sequence[str] | Sequence[int] | Sequence[bool] | None
 Seed = int | np.random.RandomState | np.random.Generator | None
 
 
+@dataclass(eq=False, repr=False)
 class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
-    """Options and fitting of all estimators."""
+    """Options and fitting of all estimators.
 
-    model_: FittedModel
+    Options are the fields of a dataclass, so that every class names only those that it adds.
+    """
+
+    hidden_layer_sizes: Sizes = field(default="auto", kw_only=True)
+    recipe: Recipe | None = field(default=None, kw_only=True)
+    categorical_features: Features = field(default=None, kw_only=True)
+    learning_rate: float = field(default=1e-3, kw_only=True)
+    batch_size: int = field(default=32, kw_only=True)
+    max_epochs: int = field(default=200, kw_only=True)
+    patience: int = field(default=30, kw_only=True)
+    random_state: Seed = field(default=None, kw_only=True)
+    verbose: bool = field(default=False, kw_only=True)
+
+    model_: FittedModel = field(init=False)
     target_kind: ClassVar[TargetKind]  # whether targets are numbers, classes, or each what its values say
-
-    def __init__(
-        self,
-        regularizers: Sequence[Regularizer] = (),
-        *,
-        hidden_layer_sizes: Sizes = "auto",
-        recipe: Recipe | None = None,
-        categorical_features: Features = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_epochs: int = 200,
-        patience: int = 30,
-        n_members: int = 1,
-        bootstrap: bool = False,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        self.regularizers = regularizers
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.recipe = recipe
-        self.categorical_features = categorical_features
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.n_members = n_members
-        self.bootstrap = bootstrap
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Train the network.
-
-        Parameters
-        ----------
-        X, y, sample_weight, X_val, y_val : array-like
-            As in :meth:`castlereg.CastleRegressor.fit`.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, sample_weight, X_val, y_val)
+    class_weight: ClassVar[ClassWeight] = None  # an option of classifiers
 
     def _fit(
         self,
@@ -106,43 +75,38 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         graph: CausalGraph | None = None,
-        **request: Any,
+        cross_validation: CrossValidation | None = None,
     ) -> Self:
-        """Check the options, read the data and fit."""
+        """Check the options, read the data and fit; an error leaves the estimator as it was."""
         self._check_options()
-        rows, names = read_training_rows(self, X, y)
-        weight = None if sample_weight is None else checked_weight(sample_weight, len(rows))
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
-        held_out = None
-        if X_val is not None:
-            held_out = read_known_rows(self, X_val, y_val, len(rows.targets), ("X_val", "y_val"))
-        data = TableData(
-            rows.weighted(weight),
-            held_out,
-            names,
-            self.target_kind,
-            named_columns(self.categorical_features, rows.columns.names),
-            getattr(self, "class_weight", None),
-        )
-        edges = self._edge_rules(names, len(rows.targets), graph)
-        self.model_ = fit(self._request(data, len(rows.columns.types), edges=edges, **request))
+        with self._unchanged_by_errors():
+            rows, names = read_training_rows(self, X, y)
+            weight = None if sample_weight is None else checked_weight(sample_weight, len(rows))
+            kinds = target_kinds(y, self.target_kind)
+            held_out = None if X_val is None else read_known_rows(self, X_val, y_val, kinds, ("X_val", "y_val"))
+            categorical = named_columns(self.categorical_features, rows.columns.names)
+            data = TableData(rows.weighted(weight), held_out, names, kinds, categorical, self.class_weight)
+            edges = self._edge_rules(names, len(kinds), graph)
+            self.model_ = fit(self._request(data, len(categorical), edges, cross_validation))
         return self
 
-    def _request(self, data: Any, n_features: int, **request: Any) -> FitRequest:
+    def _request(
+        self, data: Data, n_features: int, edges: EdgeRules | None, cross_validation: CrossValidation | None = None
+    ) -> FitRequest:
         """Lay out the options for a fit."""
         recipe = self.recipe or Recipe()
-        options: dict[str, Any] = {"candidates": [self._all_regularizers()]} | request
         return FitRequest(
             data,
             self._plan(n_features),
-            seed=seed_sequence(self.random_state),
+            self._candidates(),
+            seed_sequence(self.random_state),
+            edges=edges,
             clipped=recipe.scaling == "robust",
             validation_fraction=recipe.validation_fraction,
-            n_members=int(self.n_members),
-            bootstrap=bool(self.bootstrap),
+            cross_validation=cross_validation,
             verbose=bool(self.verbose),
-            **options,
         )
 
     def _plan(self, n_features: int) -> Plan:
@@ -160,14 +124,22 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             recipe.batches,
         )
 
-    # --- what CASTLE does differently ---------------------------------------------------------------
+    @abstractmethod
+    def _candidates(self) -> list[tuple[Regularizer, ...]]:
+        """Check the regularizers, and return those to choose among: one candidate without cross-validation."""
 
     def _edge_rules(self, names: list[str], n_targets: int, graph: CausalGraph | None) -> EdgeRules | None:
         """Return which edges may be and which must be."""
         return None
 
-    def _all_regularizers(self) -> tuple[Regularizer, ...]:
-        return check_regularizers(self.regularizers)
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     # --- options ----------------------------------------------------------------------------------
 
@@ -175,11 +147,15 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         check_sizes("hidden_layer_sizes", self.hidden_layer_sizes)
         if not isinstance(self.recipe, Recipe | None):
             raise ValueError(f"recipe={self.recipe!r} must be Recipe(...) or None")
-        self._all_regularizers()
         check_number("learning_rate", self.learning_rate, above=0)
-        for name in ("batch_size", "max_epochs", "patience", "n_members"):
+        for name in ("batch_size", "max_epochs", "patience"):
             check_integer(name, getattr(self, name))
-        check_flag("bootstrap", self.bootstrap)
+        for candidate in self._candidates():
+            castle = castle_of(candidate)
+            if self.recipe and self.recipe.warmup and castle is not None and castle.objective == "graph":
+                raise ValueError(
+                    f"recipe has warmup={self.recipe.warmup}, but objective='graph' has its own phases: leave it at 0"
+                )
 
     def _sizes(self, n_features: int) -> tuple[int, ...]:
         if isinstance(self.hidden_layer_sizes, str):
@@ -191,9 +167,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     @property
     def graph_(self) -> CausalGraph:
         """The learned graph, without cycles."""
-        if self._fitted().graph is None:
+        graph = self._fitted().graph
+        if graph is None:
             raise AttributeError(f"this {type(self).__name__} has no graph: only the target's sub-network was trained")
-        return self._fitted().graph  # type: ignore[return-value]
+        return graph
 
     @property
     def history_(self) -> pd.DataFrame:
@@ -216,8 +193,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         return len(self._fitted().targets)
 
     def _fitted(self) -> FittedModel:
-        if "model_" not in vars(self):  # an AttributeError, so that hasattr says no before fit
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet")
+        if "model_" not in vars(self):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit")
         return self.model_
 
     def _predicted(self, X: ArrayLike) -> list[NDArray[np.float64]]:
@@ -247,8 +224,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         networks = self.model_.networks
         if member >= networks.n_members:
             raise ValueError(f"member={member}: there are {networks.n_members} networks, counted from 0")
-        rows = read_known_rows(self, X, y, self.n_outputs_)
-        encoded = self.model_.preprocessing.table(self.model_.preprocessing.coded(rows)).inputs.astype(np.float64)
+        rows = read_known_rows(self, X, y, self.model_.target_kinds)
+        encoded = self.model_.encoded(rows).inputs.astype(np.float64)
         weight = np.full(len(rows), 1 / len(rows))
         return networks.member(member), as_batch(
             encoded, weight, networks.standardization.of_member(member), networks.layout
@@ -290,7 +267,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         if not self.model_.networks.has_all_nodes:
             raise ValueError(f"{type(self).__name__} has learned to predict only the target, not the other columns")
-        return self.model_.log_likelihood(read_known_rows(self, X, y, self.n_outputs_))
+        return self.model_.log_likelihood(read_known_rows(self, X, y, self.model_.target_kinds))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -298,6 +275,57 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         tags.target_tags.required = True
         tags.target_tags.multi_output = True
         return tags
+
+
+@dataclass(eq=False, repr=False)
+class Ensemble(NetworkEstimator):
+    """Estimators of one network, or of several that differ in their seeds and perhaps in their rows."""
+
+    n_members: int = field(default=1, kw_only=True)
+    bootstrap: bool = field(default=False, kw_only=True)
+
+    def _request(
+        self, data: Data, n_features: int, edges: EdgeRules | None, cross_validation: CrossValidation | None = None
+    ) -> FitRequest:
+        request = super()._request(data, n_features, edges, cross_validation)
+        return replace(request, n_members=int(self.n_members), bootstrap=bool(self.bootstrap))
+
+    def _check_options(self) -> None:
+        super()._check_options()
+        check_integer("n_members", self.n_members)
+        check_flag("bootstrap", self.bootstrap)
+
+
+@dataclass(eq=False, repr=False)
+class PlainNetwork(Ensemble):
+    """A network with any regularizers."""
+
+    regularizers: Sequence[Regularizer] = ()
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X, y, sample_weight, X_val, y_val : array-like
+            As in :meth:`castlereg.CastleRegressor.fit`.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
+
+    def _candidates(self) -> list[tuple[Regularizer, ...]]:
+        return [check_regularizers(self.regularizers)]
 
 
 def checked_plan(estimator: NetworkEstimator, n_features: int) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,20 +11,18 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from castlereg.data.class_weight import ClassWeight, check_class_weight
-from castlereg.estimators.base import Features, NetworkEstimator, Seed, Sizes
-from castlereg.estimators.castle import CastleEstimator, Objective
+from castlereg.estimators.base import NetworkEstimator, PlainNetwork
+from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.cross_validation import CastleCV, ClassSetCV, NetworkCV
 from castlereg.estimators.file_fit import FileFit
-from castlereg.estimators.recipe import Recipe
-from castlereg.graph.constraints import EdgeConstraints
-from castlereg.regularizers import Castle, Regularizer
 
 
+@dataclass(eq=False, repr=False)
 class Classification(ClassifierMixin, NetworkEstimator):
     """What every classifier does."""
 
     target_kind = "classes"
-    class_weight: ClassWeight
+    class_weight: ClassWeight = field(default=None, kw_only=True)  # type: ignore[misc]
 
     @property
     def classes_(self) -> Any:
@@ -87,6 +85,7 @@ class Classification(ClassifierMixin, NetworkEstimator):
         return tags
 
 
+@dataclass(eq=False, repr=False)
 class CastleClassifier(Classification, FileFit, CastleEstimator):
     """Neural network for two or more classes, regularized by learning the causal graph of columns and target.
 
@@ -120,51 +119,9 @@ categorical_features, learning_rate, batch_size, max_epochs, patience, n_members
     (150, 3)
     """
 
-    def __init__(
-        self,
-        reg_beta: float = 0.01,
-        reg_lambda: float = 1.0,
-        *,
-        class_weight: ClassWeight = None,
-        objective: Objective = "prediction",
-        castle: Castle | None = None,
-        hidden_layer_sizes: Sizes = "auto",
-        regularizers: Sequence[Regularizer] = (),
-        constraints: EdgeConstraints | None = None,
-        recipe: Recipe | None = None,
-        categorical_features: Features = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_epochs: int = 200,
-        patience: int = 30,
-        n_members: int = 1,
-        bootstrap: bool = False,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            reg_beta,
-            reg_lambda,
-            objective=objective,
-            castle=castle,
-            hidden_layer_sizes=hidden_layer_sizes,
-            regularizers=regularizers,
-            constraints=constraints,
-            recipe=recipe,
-            categorical_features=categorical_features,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_epochs=max_epochs,
-            patience=patience,
-            n_members=n_members,
-            bootstrap=bootstrap,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
 
-
-class NetworkClassifier(Classification, FileFit):
+@dataclass(eq=False, repr=False)
+class NetworkClassifier(Classification, FileFit, PlainNetwork):
     """Neural network for two or more classes with any regularizers; none is only early stopping, the paper's Baseline.
 
     Parameters
@@ -193,40 +150,8 @@ n_members, bootstrap, random_state, verbose
     (150, 3)
     """
 
-    def __init__(
-        self,
-        regularizers: Sequence[Regularizer] = (),
-        *,
-        class_weight: ClassWeight = None,
-        hidden_layer_sizes: Sizes = "auto",
-        recipe: Recipe | None = None,
-        categorical_features: Features = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_epochs: int = 200,
-        patience: int = 30,
-        n_members: int = 1,
-        bootstrap: bool = False,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            regularizers,
-            hidden_layer_sizes=hidden_layer_sizes,
-            recipe=recipe,
-            categorical_features=categorical_features,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_epochs=max_epochs,
-            patience=patience,
-            n_members=n_members,
-            bootstrap=bootstrap,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
 
-
+@dataclass(eq=False, repr=False)
 class CastleClassifierCV(Classification, ClassSetCV, CastleCV):
     """CASTLE for classes, with its strengths chosen by cross-validation in one batched run.
 
@@ -260,50 +185,8 @@ fold_seeds_, graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_
     (150, 3)
     """
 
-    def __init__(
-        self,
-        reg_betas: Sequence[float] = (0.001, 0.01, 0.1, 1.0),
-        *,
-        cv: Any = 10,
-        scoring: Any = None,
-        one_standard_error: bool = False,
-        class_weight: ClassWeight = None,
-        objective: Objective = "prediction",
-        castle: Castle | Sequence[Castle] | None = None,
-        hidden_layer_sizes: Sizes = "auto",
-        regularizers: Sequence[Regularizer] = (),
-        constraints: EdgeConstraints | None = None,
-        recipe: Recipe | None = None,
-        categorical_features: Features = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_epochs: int = 200,
-        patience: int = 30,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            reg_betas,
-            cv=cv,
-            scoring=scoring,
-            one_standard_error=one_standard_error,
-            objective=objective,
-            castle=castle,
-            hidden_layer_sizes=hidden_layer_sizes,
-            regularizers=regularizers,
-            constraints=constraints,
-            recipe=recipe,
-            categorical_features=categorical_features,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_epochs=max_epochs,
-            patience=patience,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
 
-
+@dataclass(eq=False, repr=False)
 class NetworkClassifierCV(Classification, ClassSetCV, NetworkCV):
     """The same network with regularizers chosen among candidates by cross-validation in one batched run.
 
@@ -334,38 +217,3 @@ validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
     >>> model.best_regularizers_ in [tuple(candidate) for candidate in grid]
     True
     """
-
-    def __init__(
-        self,
-        candidates: Sequence[Sequence[Regularizer]] = ((),),
-        *,
-        cv: Any = 10,
-        scoring: Any = None,
-        one_standard_error: bool = False,
-        class_weight: ClassWeight = None,
-        hidden_layer_sizes: Sizes = "auto",
-        recipe: Recipe | None = None,
-        categorical_features: Features = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_epochs: int = 200,
-        patience: int = 30,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        super().__init__(
-            candidates,
-            cv=cv,
-            scoring=scoring,
-            one_standard_error=one_standard_error,
-            hidden_layer_sizes=hidden_layer_sizes,
-            recipe=recipe,
-            categorical_features=categorical_features,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_epochs=max_epochs,
-            patience=patience,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight

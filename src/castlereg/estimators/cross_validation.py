@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,13 +19,12 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import Features, NetworkEstimator, Seed, Sizes
-from castlereg.estimators.castle import CastleEstimator, Objective
+from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.castle import CastleOptions
 from castlereg.estimators.reading import read_features
 from castlereg.estimators.recipe import Recipe
 from castlereg.fitted.intervals import class_sets, cv_plus
 from castlereg.fitted.model import FittedModel, FoldBook
-from castlereg.graph.constraints import EdgeConstraints
 from castlereg.options import check_flag, check_fraction, check_number
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.protocol import check_regularizers
@@ -34,20 +34,15 @@ if TYPE_CHECKING:
     from castlereg.graph import CausalGraph
 
 
+@dataclass(eq=False, repr=False)
 class CrossValidated(NetworkEstimator):
-    """What every estimator does that chooses by cross-validation."""
+    """What every estimator does that chooses by cross-validation: one network per fold and candidate."""
 
-    n_members = 1  # one network per fold and candidate
-    bootstrap = False  # folds take its place
-    cv: Any
-    scoring: Any
-    one_standard_error: bool
+    cv: Any = field(default=10, kw_only=True)
+    scoring: Any = field(default=None, kw_only=True)
+    one_standard_error: bool = field(default=False, kw_only=True)
 
-    def _candidates(self) -> list[tuple[Regularizer, ...]]:
-        """Return the regularizers to choose among."""
-        raise NotImplementedError
-
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -78,6 +73,8 @@ class CrossValidated(NetworkEstimator):
     ) -> Self:
         if groups is not None:
             check_consistent_length(X, groups)
+            if isinstance(self.cv, int | np.integer):
+                raise ValueError(f"cv={self.cv!r} does not keep groups together: give a splitter, such as GroupKFold")
         score = None
         if self.scoring is not None:
             scorer = check_scoring(self, scoring=self.scoring)
@@ -88,16 +85,18 @@ class CrossValidated(NetworkEstimator):
                 return float(scorer(fitted, _safe_indexing(X, rows), _safe_indexing(y, rows)))
 
         rules = CrossValidation(self.cv, y, groups, is_classifier(self), score, bool(self.one_standard_error))
-        return self._fit(X, y, sample_weight, graph=graph, candidates=self._candidates(), cross_validation=rules)
+        return self._fit(X, y, sample_weight, graph=graph, cross_validation=rules)
 
     def _check_options(self) -> None:
+        super()._check_options()
         if not self._candidates():
             raise ValueError(f"{type(self).__name__} has no candidates to choose among")
-        super()._check_options()
         check_flag("one_standard_error", self.one_standard_error)
-
-    def _all_regularizers(self) -> tuple[Regularizer, ...]:
-        return self._candidates()[0]
+        if self.recipe is not None and self.recipe.validation_fraction != Recipe().validation_fraction:
+            raise ValueError(
+                f"recipe has validation_fraction={self.recipe.validation_fraction}, but the validation rows are those "
+                "that the folds of cv leave out: leave it at its default"
+            )
 
     @property
     def cv_results_(self) -> dict[str, Any]:
@@ -208,39 +207,11 @@ class ClassSetCV(CrossValidated):
         return sets[0] if len(sets) == 1 else sets
 
 
+@dataclass(eq=False, repr=False)
 class NetworkCV(CrossValidated):
     """A network whose regularizers are chosen among candidates."""
 
-    def __init__(
-        self,
-        candidates: Sequence[Sequence[Regularizer]] = ((),),
-        *,
-        cv: Any = 10,
-        scoring: Any = None,
-        one_standard_error: bool = False,
-        hidden_layer_sizes: Sizes = "auto",
-        recipe: Recipe | None = None,
-        categorical_features: Features = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_epochs: int = 200,
-        patience: int = 30,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        self.candidates = candidates
-        self.cv = cv
-        self.scoring = scoring
-        self.one_standard_error = one_standard_error
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.recipe = recipe
-        self.categorical_features = categorical_features
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.random_state = random_state
-        self.verbose = verbose
+    candidates: Sequence[Sequence[Regularizer]] = ((),)
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
         if not hasattr(self.candidates, "__iter__") or any(isinstance(c, Regularizer) for c in self.candidates):
@@ -251,49 +222,13 @@ class NetworkCV(CrossValidated):
         return [check_regularizers(candidate) for candidate in self.candidates]
 
 
-class CastleCV(CrossValidated, CastleEstimator):
+@dataclass(eq=False, repr=False)
+class CastleCV(CrossValidated, CastleOptions):
     """CASTLE whose strengths are chosen."""
 
-    def __init__(
-        self,
-        reg_betas: Sequence[float] = (0.001, 0.01, 0.1, 1.0),
-        *,
-        cv: Any = 10,
-        scoring: Any = None,
-        one_standard_error: bool = False,
-        objective: Objective = "prediction",
-        castle: Castle | Sequence[Castle] | None = None,
-        hidden_layer_sizes: Sizes = "auto",
-        regularizers: Sequence[Regularizer] = (),
-        constraints: EdgeConstraints | None = None,
-        recipe: Recipe | None = None,
-        categorical_features: Features = None,
-        learning_rate: float = 1e-3,
-        batch_size: int = 32,
-        max_epochs: int = 200,
-        patience: int = 30,
-        random_state: Seed = None,
-        verbose: bool = False,
-    ) -> None:
-        self.reg_betas = reg_betas
-        self.cv = cv
-        self.scoring = scoring
-        self.one_standard_error = one_standard_error
-        self.objective = objective
-        self.castle = castle  # type: ignore[assignment]
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.regularizers = regularizers
-        self.constraints = constraints
-        self.recipe = recipe
-        self.categorical_features = categorical_features
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.random_state = random_state
-        self.verbose = verbose
+    reg_betas: Sequence[float] = (0.001, 0.01, 0.1, 1.0)
 
-    def fit(  # type: ignore[override]
+    def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
@@ -341,7 +276,10 @@ class CastleCV(CrossValidated, CastleEstimator):
         castles = list(given) if isinstance(given, Sequence) else [Castle() if given is None else given]
         if not castles or not all(isinstance(castle, Castle) for castle in castles):
             raise ValueError(f"castle={given!r} must be Castle(...), a sequence of them, or None")
+        for castle in castles:
+            if castle.reg_beta != type(castle).reg_beta:
+                raise ValueError(f"castle has reg_beta={castle.reg_beta!r}, which has no effect here: give reg_betas")
         return [
-            self._with_castle(castle, float(beta), castle.reg_lambda)
+            self._with_castle(replace(castle, reg_beta=float(beta)), reg_beta=float(beta))
             for beta, castle in itertools.product(betas, castles)
         ]

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Self
 
-import pandas as pd
-from sklearn.utils.validation import validate_data
+import numpy as np
 
-from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.base import Ensemble
 from castlereg.options import check_integer
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import fit
 from castlereg.training.row_file import PIECE
 
 
-class FileFit(NetworkEstimator):
+class FileFit(Ensemble):
     """What estimators do that can be fitted from a file."""
 
     def fit_file(
@@ -81,10 +80,10 @@ class FileFit(NetworkEstimator):
             columns,
             target_kind=self.target_kind,
             categorical_features=self.categorical_features,
-            class_weight=getattr(self, "class_weight", None),
+            class_weight=self.class_weight,
             chunk_rows=int(chunk_rows),
         )
-        validate_data(self, pd.DataFrame(columns=list(data.features)), reset=True, skip_check_array=True)
-        edges = self._edge_rules(data.names, 1, None)
-        self.model_ = fit(self._request(data, len(data.features), edges=edges))
+        self.model_ = fit(self._request(data, len(data.features), self._edge_rules(data.names, 1, None)))
+        self.n_features_in_ = len(data.features)
+        self.feature_names_in_ = np.array(data.features, object)
         return self

@@ -8,9 +8,10 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 
-from castlereg.data.targets import NumericTarget, read_target
-from castlereg.estimators.base import NetworkEstimator
+from castlereg.data.targets import NumericTarget
+from castlereg.estimators.base import NetworkEstimator, PlainNetwork
 from castlereg.estimators.castle import CastleEstimator
+from castlereg.estimators.reading import read_known_rows
 
 
 def _has_classes(model: MultiOutput) -> bool:
@@ -77,8 +78,9 @@ class MultiOutput(NetworkEstimator):
         float
         """
         predicted = self.predict(X)
+        rows = read_known_rows(self, X, y, self.model_.target_kinds)
         scores = []
-        for target, truth, name in zip(self.model_.targets, read_target(y)[0], self.target_names_, strict=True):
+        for target, truth, name in zip(self.model_.targets, rows.targets, self.target_names_, strict=True):
             column = predicted[name].to_numpy()
             if isinstance(target, NumericTarget):
                 scores.append(r2_score(truth, column, sample_weight=sample_weight))
@@ -89,15 +91,14 @@ class MultiOutput(NetworkEstimator):
     @property
     def target_names_(self) -> list[str]:
         """Names of the targets."""
-        return [target.name for target in self.model_.targets]
+        return [target.name for target in self._fitted().targets]
 
 
 class CastleMultiOutput(MultiOutput, CastleEstimator):
     """CASTLE for several targets of any kind: numbers and classes side by side, in one network and one graph.
 
-    A target of text, booleans or a few whole numbers that repeat is one of classes; all others are numbers. No target
-    is an input of another. The loss is the sum over targets, each in units of its own base rate, so that none drowns
-    the others.
+    A target of text, booleans, categories or a few whole numbers that repeat is one of classes; all others are numbers.
+    No target is an input of another. The loss is the sum over targets, each in units of its own base rate.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ categorical_features, learning_rate, batch_size, max_epochs, patience, n_members
     """
 
 
-class NetworkMultiOutput(MultiOutput, NetworkEstimator):
+class NetworkMultiOutput(MultiOutput, PlainNetwork):
     """The same network as :class:`CastleMultiOutput`'s with any regularizers; none is only early stopping.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from castlereg.data.reading import Columns, read_columns
 from castlereg.data.rows import Rows
-from castlereg.data.targets import check_target, read_target
+from castlereg.data.targets import TargetKind, check_target, read_target, target_kinds
 
 
 def read_features(estimator: Any, X: ArrayLike, *, reset: bool = False, what: str = "X") -> Columns:
@@ -24,22 +25,23 @@ def read_features(estimator: Any, X: ArrayLike, *, reset: bool = False, what: st
 def read_training_rows(estimator: Any, X: ArrayLike, y: ArrayLike) -> tuple[Rows, list[str]]:
     """Read rows to learn from; return them and the names of features and targets, all different, the targets last."""
     columns = read_features(estimator, X, reset=True)
-    rows, names = _with_targets(estimator, columns, y, "y")
+    rows, names = _with_targets(columns, y, target_kinds(y, estimator.target_kind), "y")
     return rows, _different([*columns.names, *names])
 
 
-def read_known_rows(estimator: Any, X: ArrayLike, y: Any, n_targets: int, what: tuple[str, str] = ("X", "y")) -> Rows:
-    """Read rows with targets like those that were learned from; ``what`` names them in messages."""
-    rows, _ = _with_targets(estimator, read_features(estimator, X, what=what[0]), y, what[1])
-    if len(rows.targets) != n_targets:
-        raise ValueError(f"{what[1]} has {len(rows.targets)} targets, where the model has {n_targets}")
-    return rows
+def read_known_rows(
+    estimator: Any, X: ArrayLike, y: Any, kinds: Sequence[TargetKind], what: tuple[str, str] = ("X", "y")
+) -> Rows:
+    """Read rows with targets of the kinds that were learned from; ``what`` names them in messages."""
+    return _with_targets(read_features(estimator, X, what=what[0]), y, kinds, what[1])[0]
 
 
-def _with_targets(estimator: Any, columns: Columns, y: Any, what: str) -> tuple[Rows, list[str]]:
+def _with_targets(columns: Columns, y: Any, kinds: Sequence[TargetKind], what: str) -> tuple[Rows, list[str]]:
     targets, names = read_target(y, what)
+    if len(targets) != len(kinds):
+        raise ValueError(f"{what} has {len(targets)} targets, but the model has {len(kinds)}")
     check_consistent_length(columns.values, *targets)
-    values = [check_target(column, name, estimator.target_kind) for column, name in zip(targets, names, strict=True)]
+    values = [check_target(*target) for target in zip(targets, names, kinds, strict=True)]
     return Rows(columns, tuple(values)), names
 
 

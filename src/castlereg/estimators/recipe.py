@@ -20,12 +20,14 @@ class Recipe:
         them: for columns with long tails or wild values. The paper standardizes.
     input_init : {"small", "glorot"} or callable
         Start of the input layers: normal with sd 0.01, or the usual scale, with which the acyclicity term of wide
-        tables drowns all others. A function of layout, widths, seed and nodes returns any other start, see
+        tables outweighs all others. A function of layout, widths, seed and nodes returns any other start, see
         :func:`castlereg.network.initialize`.
     validation_fraction : float
-        Share of rows held out for early stopping, unless ``fit`` is given ``X_val`` and ``y_val``.
+        Share of rows held out for early stopping, unless ``fit`` is given ``X_val`` and ``y_val``. Estimators that
+        cross-validate use the rows that their folds leave out, and raise for any other fraction than the default.
     warmup : int
-        Epochs before the best epoch and patience count.
+        Epochs, at most all but the last one, before the best epoch and patience count; 0 with ``objective="graph"``,
+        which has its own phases.
     batches : {"shuffle", "independent"}
         An epoch goes once through the rows in random order; or its batches are drawn independently.
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
-from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.base import NetworkEstimator, PlainNetwork
 from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.cross_validation import CastleCV, IntervalCV, NetworkCV
 from castlereg.estimators.file_fit import FileFit
@@ -46,7 +46,8 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         networks, and edge strengths (:mod:`castlereg.fitted.strengths`) as edge weights.
     castle : Castle, optional
         Details of the penalty: acyclicity function, norm, features per step; see
-        :class:`castlereg.regularizers.Castle`.
+        :class:`castlereg.regularizers.Castle`. ``reg_beta``, ``reg_lambda`` and ``objective`` are options of the
+        estimator, which replace the defaults of ``Castle``; a ``Castle`` with other values of its own raises.
     hidden_layer_sizes : "auto" or tuple of int
         ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
     regularizers : sequence of Regularizer
@@ -106,7 +107,7 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
     """
 
 
-class NetworkRegressor(Regression, FileFit):
+class NetworkRegressor(Regression, FileFit, PlainNetwork):
     """Neural network for regression with any regularizers; none is only early stopping, the paper's Baseline.
 
     The same network as :class:`CastleRegressor`'s, from the same starting weights for the same seed, but only the
@@ -144,7 +145,7 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
 
     Folds and candidates are trained together. The candidate with the lowest mean validation loss is chosen, and its
     fold networks predict together, which lowers the error at no extra training. For a single network on all rows, fit
-    ``CastleRegressor(**model.best_params_)``.
+    ``CastleRegressor(**model.best_params_)`` with the other options as here.
 
     Parameters
     ----------
@@ -158,8 +159,8 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     one_standard_error : bool
         Choose the strongest candidate whose mean is within one standard error of the best one's.
     castle : Castle or sequence of Castle, optional
-        Details of the penalty. Several are all tried with every beta, such as
-        ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``.
+        Details of the penalty, ``reg_lambda`` among them. Several are all tried with every beta, such as
+        ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``. The betas are those of ``reg_betas``.
     objective, hidden_layer_sizes, regularizers, constraints, recipe, categorical_features, learning_rate, batch_size, \
 max_epochs, patience, random_state, verbose
         As in :class:`CastleRegressor`.

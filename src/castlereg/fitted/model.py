@@ -12,7 +12,8 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns
 from castlereg.data.rows import Rows
 from castlereg.data.splits import Fold
-from castlereg.data.targets import ClassTarget, Target
+from castlereg.data.table import Table
+from castlereg.data.targets import ClassTarget, Target, TargetKind
 from castlereg.fitted.networks import Networks
 from castlereg.regularizers import Regularizer
 
@@ -93,6 +94,11 @@ class FittedModel:
         """Classes of each target that has some."""
         return [target.classes for target in self.targets if isinstance(target, ClassTarget)]
 
+    @property
+    def target_kinds(self) -> list[TargetKind]:
+        """Whether each target is one of numbers or of classes."""
+        return ["numbers" if target.is_numeric else "classes" for target in self.targets]
+
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
         """Number the levels of columns as in training; warn of new levels and new missing values."""
         cells = self.preprocessing.cells(columns, what)
@@ -105,12 +111,13 @@ class FittedModel:
         return [values.mean(axis=0) for values in self.networks.predict(self.cells(columns))]
 
     def predict_by_fold(self, columns: Columns) -> list[NDArray[np.float64]]:
-        """Predict every target, the mean over each fold's networks: (folds, rows) or (folds, rows, classes)."""
-        assert self.folds is not None
-        members = [self.folds.fold_of == fold for fold in np.unique(self.folds.fold_of)]
-        by_network = self.networks.predict(self.cells(columns))
-        return [np.stack([values[of_fold].mean(axis=0) for of_fold in members]) for values in by_network]
+        """Predict every target with each fold's network: (folds, rows) or (folds, rows, classes)."""
+        return self.networks.predict(self.cells(columns))
+
+    def encoded(self, rows: Rows) -> Table:
+        """Encode rows and their targets as the networks take them."""
+        return self.preprocessing.table(self.preprocessing.coded(rows))
 
     def log_likelihood(self, rows: Rows) -> float:
         """Return the mean log-likelihood of rows over all columns, and over networks."""
-        return float(self.networks.log_likelihoods(self.preprocessing.table(self.preprocessing.coded(rows))).mean())
+        return float(self.networks.log_likelihoods(self.encoded(rows)).mean())

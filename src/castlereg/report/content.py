@@ -98,7 +98,7 @@ def report_content(
     check_flag("evaluate", evaluate)
     check_integer("cv", cv, least=2)
     fitted = model.model_
-    truth = list(read_known_rows(model, X, y, len(fitted.targets)).targets)
+    truth = list(read_known_rows(model, X, y, fitted.target_kinds).targets)
     names = tuple(target.name for target in fitted.targets)
     seed, seed_text = _seeds(model, random_state)
     return ReportContent(

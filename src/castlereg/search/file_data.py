@@ -23,15 +23,14 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, as_numbers, read_columns
 from castlereg.data.rows import Rows
 from castlereg.data.schema import named_columns
-from castlereg.data.splits import Fold, n_held_out
+from castlereg.data.splits import n_held_out
 from castlereg.data.survey import KindChanged, TableSurvey, TargetSurvey
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, TargetKind, check_target, fit_target, read_target
-from castlereg.fitted.networks import Networks
 from castlereg.fitted.threshold import HeldOut, evenly
 from castlereg.graph.column_traits import ColumnTraits
 from castlereg.random_streams import OfFit, fit_stream
-from castlereg.search.fit import FitRequest
+from castlereg.search.fit import Assignment, FitRequest
 from castlereg.search.table_data import FEWEST_ROWS, numbers_among
 from castlereg.training.row_file import RowFile
 from castlereg.training.sources import FileSource
@@ -55,7 +54,7 @@ class FileData:
         Columns to predict from.
     target : str
         Column to predict.
-    target_kind : {"numbers", "classes", "any"}
+    target_kind : {"numbers", "classes"}
     categorical_features
         As the user gave them.
     class_weight
@@ -94,11 +93,11 @@ class FileData:
         file, survey, of_target = self._surveyed(request.verbose)
         if of_target.n_rows < FEWEST_ROWS:
             raise ValueError(
-                f"file {str(file)!r} has {of_target.n_rows} rows: a network needs at least {FEWEST_ROWS}, two to train "
+                f"{file} has {of_target.n_rows} rows: a network needs at least {FEWEST_ROWS}, two to train "
                 "on and one for validation"
             )
         preprocessing = survey.preprocessing(
-            f"file {str(file)!r}",
+            str(file),
             {name: list(marks) for name, marks in file.marks.items()},
             (of_target.target(lambda values, name: fit_target(values, name, self.target_kind)),),
             clipped=request.clipped,
@@ -114,7 +113,8 @@ class FileData:
                 table = replace(table, weight=encoding.class_weights[codes].astype(np.float32))
             source = FileSource(rows, table, self.chunk_rows, encoding.class_weights is not None, order)
             seeds = [fit_stream(request.seed, OfFit.NETWORKS, i) for i in range(request.n_members)]
-            yield AssignedFile(preprocessing, source, seeds, held_out, of_target)
+            folds = [(np.zeros(0, np.int64), np.arange(len(held_out)))] * len(seeds)  # training rows are the source's
+            yield AssignedFile(preprocessing, source, folds, seeds, held_out, of_target)
 
     def _surveyed(self, verbose: bool) -> tuple[TableFile, TableSurvey, TargetSurvey]:
         """Learn what the columns hold; read again what turns out to be text."""
@@ -133,12 +133,12 @@ class FileData:
                 marks = _marks(changed.texts)
                 again = file.with_marks(changed.column, marks) if marks else file.with_text(changed.column)
                 if file.format != "csv" or again == file or changed.column in file.texts:
-                    raise ValueError(f"file {str(file)!r}: {changed}: write it with one type") from None
+                    raise ValueError(f"{file}: {changed}: write it with one type") from None
                 file = again
 
     def pieces(self, file: TableFile, doing: str, verbose: bool) -> Iterator[tuple[Columns, NDArray[Any]]]:
         """Read a file piece by piece: its features and its target."""
-        first, what = 0, f"file {str(file)!r}"
+        first, what = 0, str(file)
         with tqdm(desc=doing, unit="row", unit_scale=True, disable=not verbose, leave=False) as bar:
             for frame in file.frames(self.names, _READ_ROWS):
                 (values,), _ = read_target(frame[self.target], f"column {self.target!r} of {what}")
@@ -147,7 +147,7 @@ class FileData:
                     check_target(values, self.target, self.target_kind),
                 )
                 first += len(frame)
-                what = f"file {str(file)!r} from row {first} on, counted from there,"
+                what = f"{file} from row {first} on, counted from there,"
                 bar.update(len(frame))
 
 
@@ -203,53 +203,40 @@ class _Encoding:
             file = replace(file, texts=self.file.texts, marks=self.file.marks)
         total = sum(len(frame) for frame in file.frames([self.data.target], _READ_ROWS))
         if total == 0:
-            raise ValueError(f"file {str(file)!r} has no validation rows")
+            raise ValueError(f"{file} has no validation rows")
         chosen = np.sort(rng.choice(total, min(total, MOST_HELD_OUT), replace=False))
         kept, first = [], 0
         for columns, values in self.data.pieces(file, "reading", self.request.verbose):
             in_piece = chosen[(chosen >= first) & (chosen < first + len(columns))] - first
-            rows = self.preprocessing.coded(Rows(columns, (values,)).take(in_piece), f"file {str(file)!r}")
-            self.preprocessing.warn_of_new_missing(rows.columns.cells, f"file {str(file)!r}")
+            rows = self.preprocessing.coded(Rows(columns, (values,)).take(in_piece), str(file))
+            self.preprocessing.warn_of_new_missing(rows.columns.cells, str(file))
             kept.append(rows)
             first += len(columns)
         return kept
 
 
 @dataclass(frozen=True)
-class AssignedFile:
-    """Rows of a file, encoded; see :class:`castlereg.search.fit.Assignment`."""
+class AssignedFile(Assignment):
+    """Rows of a file, encoded; all networks share them."""
 
-    preprocessing: Preprocessing
     source: FileSource
-    seeds: Sequence[np.random.SeedSequence]
     validation: Rows  # coded by the schema
     of_target: TargetSurvey
-    user_folds: None = None
-    fold_seeds: list[int] = ()  # type: ignore[assignment]
-
-    @property
-    def folds(self) -> list[Fold]:
-        """Return the rows of each network: all networks share those of the source."""
-        return [(np.zeros(0, np.int64), np.arange(len(self.validation)))] * len(self.seeds)
 
     def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
-        """Return the validation rows of some networks."""
+        """Return the validation rows, or as many as are enough."""
         some = self.validation.take(evenly(np.arange(len(self.validation)), _MOST_FOR_THRESHOLD))
         targets = self.preprocessing.targets
         spread = [1.0 if isinstance(target, ClassTarget) else self.of_target.spread for target in targets]
         return HeldOut(some.columns.cells, some.targets, spread, [np.arange(len(some))] * len(networks))
 
     def some_rows(self, most: int) -> Table:
-        """Return at most so many validation rows, evenly spaced."""
+        """Return at most ``most`` validation rows, evenly spaced."""
         return self.preprocessing.table(self.validation.take(evenly(np.arange(len(self.validation)), most)))
 
     def traits(self) -> ColumnTraits | None:
         """Measure the columns and the target that are numbers, in the units of the table."""
         return ColumnTraits.of_blocks(self._values, numbers_among(self.preprocessing))
-
-    def errors(self, networks: Networks, fold: int) -> list[NDArray[np.float64]]:
-        """Raise: a file has no folds."""
-        raise NotImplementedError
 
     def _values(self) -> Iterator[NDArray[np.float64]]:
         """Go through some training rows in the user's order and units; levels of more than two are 0."""
@@ -299,9 +286,7 @@ def _chosen(file: TableFile, target: str, columns: Sequence[str] | None) -> list
     if twice is not None:
         raise ValueError(f"columns has {twice!r} more than once")
     if not names:
-        raise ValueError(
-            f"file {str(file)!r} has no columns but the target {target!r}: there is nothing to predict from"
-        )
+        raise ValueError(f"{file} has no columns but the target {target!r}: there is nothing to predict from")
     return names
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,8 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 
 from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Rows
 from castlereg.data.splits import Fold
 from castlereg.data.table import Table
+from castlereg.data.targets import ClassTarget
 from castlereg.fitted.graph import learned_graph
 from castlereg.fitted.model import FittedModel, FoldBook
 from castlereg.fitted.networks import Networks
@@ -53,33 +56,44 @@ class CrossValidation:
     one_standard_error: bool = False
 
 
-class Assignment(Protocol):
+@dataclass(frozen=True)
+class FoldRows:
+    """The folds of cross-validation, which :class:`castlereg.fitted.FoldBook` keeps."""
+
+    folds: list[Fold]  # in the user's order of rows
+    seeds: list[int]
+    left_out: Callable[[int], Rows]  # coded rows that a fold leaves out
+
+
+@dataclass(frozen=True)
+class Assignment(ABC):
     """Rows prepared for training: encoded, and assigned to networks."""
 
     preprocessing: Preprocessing
     source: Table | Source
     folds: Sequence[Fold]  # training and validation rows of each network of a candidate
     seeds: Sequence[np.random.SeedSequence]  # of each
-    user_folds: list[Fold] | None  # of cross-validation, in the user's order
-    fold_seeds: list[int]
+    fold_rows: FoldRows | None = field(default=None, kw_only=True)  # of cross-validation
 
+    @abstractmethod
     def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
         """Return the validation rows of some networks."""
 
+    @abstractmethod
     def some_rows(self, most: int) -> Table:
-        """Return at most so many training rows, evenly spaced."""
+        """Return at most ``most`` rows, evenly spaced."""
 
+    @abstractmethod
     def traits(self) -> ColumnTraits | None:
-        """Return what is known of the scale and predictability of the columns."""
-
-    def errors(self, networks: Networks, fold: int) -> list[NDArray[np.float64]]:
-        """Return how far networks are off on the rows that a fold left out, for each target."""
+        """Measure the columns and targets that are numbers, in the units of the table."""
 
 
 class Data(Protocol):
     """Rows to learn from, in memory or in a file."""
 
-    names: Sequence[str]  # of features and targets
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of features and targets."""
 
     def prepared(self, request: FitRequest) -> AbstractContextManager[Assignment]:
         """Encode the rows, and assign them to networks."""
@@ -145,7 +159,7 @@ def fit(request: FitRequest) -> FittedModel:
             scores = -grid.losses if rules.score is None else _scores(rules.score, grid, rows)
             strengths = [strengths_of(candidate) for candidate in grid.candidates]
             order = [tuple(named.values()) for named in strengths] if rules.one_standard_error else None
-            best, results = choose(scores, order), _results(strengths, scores, grid.losses, seconds)
+            best, results = choose(scores, order), _results(_searched(strengths), scores, grid.losses, seconds)
         trained = grid.trained(best)  # a network may have failed, with a warning
         stack = grid.networks(best, trained)
         networks = Networks.of(rows.preprocessing, stack)
@@ -161,21 +175,34 @@ def fit(request: FitRequest) -> FittedModel:
                 edges=request.edges,
             )
         book = None
-        if results is not None and rows.user_folds is not None:
-            errors = [rows.errors(networks.of_members(np.array([i])), int(fold)) for i, fold in enumerate(trained)]
-            book = FoldBook(rows.user_folds, rows.fold_seeds, trained, errors, results, best, grid.candidates[best])
+        if results is not None and rows.fold_rows is not None:
+            folds, seeds, left_out = rows.fold_rows.folds, rows.fold_rows.seeds, rows.fold_rows.left_out
+            errors = [_errors(networks.of_members(np.array([i])), left_out(fold)) for i, fold in enumerate(trained)]
+            book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
         return FittedModel(networks, stack.history, float(stack.validation_loss.mean()), graph, book)
 
 
 def _scores(score: Score, grid: FoldGrid, rows: Assignment) -> NDArray[np.float64]:
     """Score the network of every fold on the rows it leaves out; one that did not train has no score."""
-    assert rows.user_folds is not None
+    assert rows.fold_rows is not None
     scores = np.full(grid.losses.shape, -np.inf)
     for candidate, fold in np.argwhere(np.isfinite(grid.losses)):
         stack = grid.networks(candidate, np.array([fold]))
         model = FittedModel(Networks.of(rows.preprocessing, stack), stack.history, float(stack.validation_loss[0]))
-        scores[candidate, fold] = score(model, rows.user_folds[fold][1])
+        scores[candidate, fold] = score(model, rows.fold_rows.folds[fold][1])
     return scores
+
+
+def _errors(networks: Networks, rows: Rows) -> list[NDArray[np.float64]]:
+    """Return how far a network is off on coded rows, for each target; see :class:`castlereg.fitted.FoldBook`."""
+    errors = []
+    predicted = networks.predict(rows.columns.cells)
+    for target, values, (of_target,) in zip(networks.preprocessing.targets, rows.targets, predicted, strict=True):
+        if isinstance(target, ClassTarget):
+            errors.append(1 - of_target[np.arange(len(values)), target.codes(values)])
+        else:
+            errors.append(np.abs(of_target - values))
+    return errors
 
 
 def _check_required(preprocessing: Preprocessing, edges: EdgeRules | None) -> None:
@@ -183,6 +210,12 @@ def _check_required(preprocessing: Preprocessing, edges: EdgeRules | None) -> No
     for k, column in enumerate(preprocessing.schema):
         if edges is not None and column.constant and (edges.required[k].any() or edges.required[:, k].any()):
             raise ValueError(f"an edge of {column.name!r} is required, but the column is constant")
+
+
+def _searched(strengths: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Keep the strengths of CASTLE, which are options of its estimators, and those that differ between candidates."""
+    differ = {name for named in strengths for name in named if len({other.get(name) for other in strengths}) > 1}
+    return [{name: named[name] for name in named if "." not in name or name in differ} for named in strengths]
 
 
 def _results(

@@ -17,11 +17,10 @@ from castlereg.data.scaling import MOST_AT_ONCE, blocks
 from castlereg.data.splits import Fold, folds, random_split, stratified_split
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, TargetKind, fit_target
-from castlereg.fitted.networks import Networks
 from castlereg.fitted.threshold import HeldOut, evenly
 from castlereg.graph.column_traits import ColumnTraits
 from castlereg.random_streams import OfFit, fit_stream
-from castlereg.search.fit import CrossValidation, FitRequest
+from castlereg.search.fit import Assignment, CrossValidation, FitRequest, FoldRows
 
 FEWEST_ROWS = 3  # two to train on, one for validation
 
@@ -38,7 +37,7 @@ class TableData:
         Validation rows that the user gave.
     names : sequence of str
         Of features and targets, all different.
-    target_kind : {"numbers", "classes", "any"}
+    target_kinds : sequence of {"numbers", "classes"}
     categorical : sequence of bool
         Columns that the user calls categorical.
     class_weight
@@ -48,7 +47,7 @@ class TableData:
     rows: Rows
     held_out: Rows | None
     names: Sequence[str]
-    target_kind: TargetKind
+    target_kinds: Sequence[TargetKind]
     categorical: Sequence[bool]
     class_weight: Any = None
 
@@ -56,54 +55,45 @@ class TableData:
     def prepared(self, request: FitRequest) -> Iterator[AssignedTable]:
         """Encode the rows, and assign them to networks."""
         n_features = len(self.rows.columns.types)
-        if len(self.rows) < FEWEST_ROWS:
-            raise ValueError(
-                f"n_samples={len(self.rows)} is too few: a network needs at least {FEWEST_ROWS} rows with a positive "
-                "weight, two to train on and one for validation"
-            )
+        _check_enough(self.rows)
         preprocessing, (rows, *held_out) = Preprocessing.fit(
             self.rows,
             self.held_out,
             lambda rows: tuple(
-                fit_target(values, name, self.target_kind)
-                for values, name in zip(rows.targets, self.names[n_features:], strict=True)
+                fit_target(*target)
+                for target in zip(rows.targets, self.names[n_features:], self.target_kinds, strict=True)
             ),
             categorical=self.categorical,
             clipped=request.clipped,
         )
         rows = weighted_by_class(rows, preprocessing.targets, self.class_weight)
+        _check_enough(rows)
         parts = [rows, *held_out]
         source = preprocessing.table(*parts, edges=request.edges)
         if request.cross_validation is None:
-            assigned = _one_split(request, preprocessing, parts)
-            yield AssignedTable(preprocessing, source, parts, *assigned)
+            yield AssignedTable(preprocessing, source, *_one_split(request, preprocessing, parts), parts)
         else:
             user_folds = _user_folds(request.cross_validation, preprocessing, rows, request.seed)
             of_rows = [(_positions(rows, train), _positions(rows, held)) for train, held in user_folds]
             _check_folds(of_rows, request.cross_validation.cv)
             numbers = [int(n) for n in fit_stream(request.seed, OfFit.FOLD_SEEDS).generate_state(len(user_folds))]
             seeds = [fit_stream(np.random.SeedSequence(number), OfFit.NETWORKS, 0) for number in numbers]
-            yield AssignedTable(preprocessing, source, parts, of_rows, seeds, user_folds, numbers)
+            fold_rows = FoldRows(user_folds, numbers, lambda fold: rows.take(of_rows[fold][1]))
+            yield AssignedTable(preprocessing, source, of_rows, seeds, parts, fold_rows=fold_rows)
 
 
 @dataclass(frozen=True)
-class AssignedTable:
-    """A table in memory, encoded and assigned to networks; see :class:`castlereg.search.fit.Assignment`."""
+class AssignedTable(Assignment):
+    """A table in memory, encoded and assigned to networks."""
 
-    preprocessing: Preprocessing
-    source: Table
     parts: list[Rows]  # coded by the schema, in the order of the table
-    folds: Sequence[Fold]
-    seeds: Sequence[np.random.SeedSequence]
-    user_folds: list[Fold] | None = None
-    fold_seeds: list[int] = ()  # type: ignore[assignment]
 
     def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
         """Return the validation rows of some networks."""
         return HeldOut.of(self.preprocessing.targets, self.parts, [self.folds[i][1] for i in networks])
 
     def some_rows(self, most: int) -> Table:
-        """Return at most so many training rows, evenly spaced."""
+        """Return at most ``most`` training rows, evenly spaced."""
         return self.preprocessing.table(self.parts[0].take(evenly(np.arange(len(self.parts[0])), most)))
 
     def traits(self) -> ColumnTraits | None:
@@ -122,26 +112,20 @@ class AssignedTable:
             return ColumnTraits.of(values(slice(0, len(rows))), is_number)
         return ColumnTraits.of_blocks(lambda: map(values, blocks(len(rows))), is_number)
 
-    def errors(self, networks: Networks, fold: int) -> list[NDArray[np.float64]]:
-        """Return how far networks are off on the rows that a fold left out, for each target."""
-        held = self.parts[0].take(self.folds[fold][1])
-        found = []
-        for target, values, predicted in zip(
-            self.preprocessing.targets, held.targets, networks.predict(held.columns.cells), strict=True
-        ):
-            mean = predicted.mean(axis=0)
-            if isinstance(target, ClassTarget):
-                found.append(1 - mean[np.arange(len(values)), target.codes(values)])
-            else:
-                found.append(np.abs(mean - values))
-        return found
-
 
 def numbers_among(preprocessing: Preprocessing) -> NDArray[np.bool_]:
     """Return which columns and targets, in the user's order, are numbers that vary."""
     nodes = [preprocessing.layout.nodes[k] for k in np.argsort(preprocessing.node_order())]
     constant = [*(column.constant for column in preprocessing.schema), *(False for _ in preprocessing.targets)]
     return np.array([node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)])
+
+
+def _check_enough(rows: Rows) -> None:
+    if len(rows) < FEWEST_ROWS:
+        raise ValueError(
+            f"n_samples={len(rows)} is too few: a network needs at least {FEWEST_ROWS} rows with a positive weight, "
+            "two to train on and one for validation"
+        )
 
 
 def _one_split(
