@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from castlereg.acyclicity import Acyclicity
 from castlereg.data.table import Table
+from castlereg.estimators.base import read_features
 from castlereg.estimators.cross_validation import CrossValidated
-from castlereg.estimators.reading import read_features
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
 from castlereg.training import Member, Phase, Plan, train

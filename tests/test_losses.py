@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.stats
 
-from castlereg.data.scaling import null_losses
+from castlereg.data.table import null_losses
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch, cell_losses, log_likelihood_loss, node_losses
 from tests.small_problems import random_batch

@@ -10,9 +10,9 @@ import numpy as np
 
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
-from castlereg.random_streams import OfFit, OfNetwork, fit_stream, network_stream
+from castlereg.random_streams import OfFit, OfNetwork, fit_stream, named_stream, network_stream
 from castlereg.regularizers import L2, BatchNorm, Dropout, InputNoise
-from castlereg.training.batches import BatchStream, Draws, regularizer_stream
+from castlereg.training.sources import BatchStream, Draws
 from tests.training.cases import members, plan, table
 
 
@@ -73,7 +73,7 @@ def test_every_regularizer_has_its_own_stream() -> None:
     seed = np.random.SeedSequence(0)
     chosen = (L2(), Dropout(), InputNoise(), BatchNorm())
     firsts = {
-        regularizer_stream(seed, purpose, regularizer).integers(2**63)
+        named_stream(seed, purpose, type(regularizer).__name__).integers(2**63)
         for purpose in (OfNetwork.REGULARIZER_DRAWS, OfNetwork.REGULARIZER_START)
         for regularizer in chosen
     }

@@ -22,11 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 from castlereg.atomic_write import atomic_write
 from castlereg.data.preprocessing import Channel, Preprocessing
 from castlereg.data.reading import ColumnType
-from castlereg.data.scaling import smooth_clip
 from castlereg.data.schema import OTHER, ColumnSchema, values_of_levels
+from castlereg.data.table import smooth_clip
 from castlereg.data.targets import NumericTarget, Target
-from castlereg.estimators.base import NetworkEstimator
-from castlereg.estimators.reading import read_features
+from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.fitted import FittedModel, Networks
 from castlereg.network import Parameters
 

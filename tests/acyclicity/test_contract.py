@@ -15,7 +15,7 @@ import pytest
 import scipy.linalg
 from numpy.typing import NDArray
 
-from castlereg.acyclicity import ACYCLICITY, acyclicity_function, log_determinant, trace_exponential
+from castlereg.acyclicity import ACYCLICITY, log_determinant, trace_exponential
 from castlereg.castle import acyclicity_loss
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch
@@ -23,6 +23,7 @@ from castlereg.network import Parameters
 from castlereg.paper.acyclicity import spectral_radius, trace_polynomial, truncated_series
 from castlereg.paper.acyclicity.polynomial import power
 from castlereg.regularizers import Castle
+from castlereg.regularizers.castle import acyclicity_function
 from castlereg.regularizers.engine import regularized_loss
 from tests.acyclicity.test_exponential import random_graph
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, StratifiedKFold
 
-from castlereg.data.splits import folds, random_split, splits_with_test_rows, stratified_split
+from castlereg.data.rows import folds, random_split, splits_with_test_rows, stratified_split
 
 CLASSES = np.repeat([0, 1, 2], [60, 30, 10])
 

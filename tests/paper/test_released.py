@@ -19,7 +19,7 @@ from castlereg.paper import ReleasedCastle, released_options
 from castlereg.paper.acyclicity import truncated_series
 from castlereg.regularizers import Castle
 from castlereg.regularizers.engine import regularized_loss
-from castlereg.training.batches import BatchStream
+from castlereg.training.sources import BatchStream
 
 
 @pytest.mark.parametrize("regularizer", [ReleasedCastle(5.0), Castle(acyclicity=truncated_series)])

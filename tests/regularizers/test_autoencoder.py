@@ -14,7 +14,7 @@ from castlereg.random_streams import OfNetwork
 from castlereg.regularizers import Autoencoder
 from castlereg.regularizers.engine import regularized_loss
 from castlereg.training import Member, Phase, Plan, train
-from castlereg.training.batches import regularizer_stream
+from castlereg.training.sources import regularizer_stream
 from tests.regularizers.cases import problem
 
 D, SIZES = 3, (5, 4)

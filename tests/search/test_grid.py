@@ -14,9 +14,10 @@ from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout
+from castlereg.search import grid
 from castlereg.search import grid as searched
 from castlereg.search.grid import choose, strengths_of, train_folds
-from castlereg.training import Phase, Plan, memory, train
+from castlereg.training import Phase, Plan, train
 
 PLAN = Plan((4,), (Phase(3),))
 
@@ -149,9 +150,9 @@ def test_parts_are_as_large_as_memory_allows_for_each_kind_of_candidate(monkeypa
     """CASTLE's networks are larger than plain ones, and neither decides for the other."""
     layout = Layout((*(Node() for _ in range(30)), Node(target=True)))
     data = Table(np.random.default_rng(0).normal(size=(60, 31)).astype(np.float32), layout)
-    castle, plain = (memory.bytes_of_a_member(data, (4,), chosen) for chosen in ([Castle()], []))
+    castle, plain = (grid.bytes_of_a_member(data, (4,), chosen) for chosen in ([Castle()], []))
     assert castle > 3 * plain
-    monkeypatch.setattr(memory, "free_memory", lambda: 4 * castle)  # half of which may be used
+    monkeypatch.setattr(grid, "free_memory", lambda: 4 * castle)  # half of which may be used
     sizes = []
 
     def counted(rows: Any, members: Any, *args: Any, **kwargs: Any) -> Any:
@@ -163,3 +164,14 @@ def test_parts_are_as_large_as_memory_allows_for_each_kind_of_candidate(monkeypa
         sizes.clear()
         train_folds(data, folds(), candidates=candidates, **OPTIONS)
         assert sorted(sizes) == [(0, 3), (1, 2), (1, 2), (1, 2)]
+
+
+def test_memory_is_shared_out() -> None:
+    data = table()
+    size = grid.bytes_of_a_member(data, (4,), [Castle()])
+    assert grid.members_that_fit(data, (4,), [Castle()], memory=10 * size) == 10
+    assert grid.members_that_fit(data, (4,), [Castle()], memory=0) == 1
+    assert grid.members_that_fit(data, (4,), [L2()], memory=10 * size) > 10
+    assert grid.free_memory() > 0
+    weights = grid.n_weights(data.layout, (4,), 4)
+    assert weights == 4 * 4 * 4 + 4 * 4 + 4 * 4 + 4  # inputs, their biases, outputs, their biases

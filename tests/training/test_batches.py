@@ -6,7 +6,7 @@ import numpy as np
 
 from castlereg.regularizers import Castle, Dropout, MixUp
 from castlereg.training import Member
-from castlereg.training.batches import BatchStream, Draws
+from castlereg.training.sources import BatchStream, Draws
 from tests.training.cases import plan, table
 
 

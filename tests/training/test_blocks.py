@@ -9,14 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from castlereg.data.scaling import Standardization
-from castlereg.data.table import rounded_up
+from castlereg.data.table import Standardization, rounded_up
 from castlereg.layout import Layout, Node
 from castlereg.network import forward, initialize
-from castlereg.training import program, row_file
-from castlereg.training.row_file import PIECE, RowFile
+from castlereg.training import file_source, program
+from castlereg.training.file_source import PIECE, RowFile
+from castlereg.training.program import _in_blocks
 from castlereg.training.state import MemberInputs, Shared
-from castlereg.training.step import _in_blocks
 
 
 @pytest.mark.parametrize("steps", [1025, 1300])
@@ -60,7 +59,7 @@ def test_validation_in_blocks_is_the_validation(rng: np.random.Generator, monkey
 
 def test_rows_come_back_from_the_file_shuffled(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rng.normal(size=(2 * PIECE + 5, 3)).astype(np.float32)
-    monkeypatch.setattr(row_file, "_WINDOW", PIECE)
+    monkeypatch.setattr(file_source, "_WINDOW", PIECE)
     read = []
     for cuts in ([200], [3, 300]):
         with RowFile(3, np.random.default_rng(0)) as file:

@@ -19,7 +19,7 @@ from castlereg.layout import Layout, Node
 from castlereg.network import initialize
 from castlereg.regularizers import Castle
 from castlereg.training import Member, sources, train
-from castlereg.training.row_file import PIECE, RowFile
+from castlereg.training.file_source import PIECE, RowFile
 from castlereg.training.sources import FileSource, TableSource
 from tests.training.cases import assert_same, plan, table
 

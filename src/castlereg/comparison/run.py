@@ -19,14 +19,12 @@ from tqdm.auto import tqdm
 from castlereg.comparison.methods import Candidates, checked_methods
 from castlereg.comparison.result import Comparison
 from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Split, splits_with_test_rows
 from castlereg.data.schema import named_columns
-from castlereg.data.splits import Split, splits_with_test_rows
 from castlereg.data.table import Table
-from castlereg.data.targets import fit_target
-from castlereg.data.task import inferred_task
+from castlereg.data.targets import fit_target, inferred_task
 from castlereg.estimators import NetworkClassifier, NetworkRegressor
-from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, seed_sequence
-from castlereg.estimators.reading import read_training_rows
+from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_training_rows, seed_sequence
 from castlereg.fitted.networks import Networks
 from castlereg.notices import shows_progress, warn_user
 from castlereg.options import check_choice, check_fraction, check_integer, did_you_mean

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.scaling import Standardization
+from castlereg.data.table import Standardization
 from castlereg.fitted import Networks
 from castlereg.network import Dense, Parameters
 from castlereg.persistence.container import Arrays, StoredArrays

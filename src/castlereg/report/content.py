@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan
+from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_known_rows
 from castlereg.estimators.castle import CastleEstimator
-from castlereg.estimators.reading import read_known_rows
 from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
 from castlereg.regularizers import Castle

@@ -18,9 +18,8 @@ from castlereg.estimators import (
     NetworkMultiOutput,
     NetworkRegressor,
 )
-from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleEstimator
-from castlereg.estimators.reading import read_features
 from castlereg.regularizers.castle import castle_of
 
 PLAIN, GUESS = "plain network", "guess"

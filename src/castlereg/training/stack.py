@@ -15,20 +15,21 @@ import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
-from castlereg.data.scaling import Standardization
-from castlereg.data.table import Table, rounded_up
+from castlereg.data.table import Standardization, Table, rounded_up
 from castlereg.layout import Layout
 from castlereg.network import initialize, mask_inputs, pack, unpack
-from castlereg.random_streams import OfNetwork
+from castlereg.random_streams import OfNetwork, named_stream
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.engine import trained_nodes
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.training import sampled
-from castlereg.training.batches import regularizer_stream
 from castlereg.training.devices import replicated, sharded, training_mesh
 from castlereg.training.plan import EdgeAction, Member, Plan
 from castlereg.training.state import MemberInputs, MemberState, Moving, Shared, Weights, adam
-from castlereg.training.trained import Log
+
+Log = tuple[
+    NDArray[np.int64], NDArray[np.float32]
+]  # epochs that each member had done before a call, and what the call logged
 
 
 @dataclass(frozen=True)
@@ -302,7 +303,7 @@ def _initial_states(setup: Setup) -> MemberState:
         else:
             network = initialize(layout, sizes, member.seed, nodes=nodes, input_init=plan.input_init)
         own = [
-            r.start(layout, sizes, len(nodes), regularizer_stream(member.seed, OfNetwork.REGULARIZER_START, r))
+            r.start(layout, sizes, len(nodes), named_stream(member.seed, OfNetwork.REGULARIZER_START, type(r).__name__))
             for r in member.regularizers
         ]
         weights = Weights(pack(mask_inputs(network, mask)), tuple(state.trained for state in own))  # type: ignore[arg-type]
