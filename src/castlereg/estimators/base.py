@@ -6,7 +6,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,7 +67,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     model_: FittedModel = field(init=False)
     target_kind: ClassVar[TargetKind]  # whether targets are numbers, classes, or each what its values say
     class_weight: ClassVar[ClassWeight] = None  # an option of classifiers
-    constraints: ClassVar[EdgeConstraints | None] = None  # an option of CASTLE
+    constraints = cast("EdgeConstraints | None", None)  # an option of CASTLE; not annotated, so not a field here
 
     def _fit(
         self,

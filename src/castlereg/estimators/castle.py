@@ -26,7 +26,7 @@ class CastleOptions(NetworkEstimator):
     objective: Objective = field(default="prediction", kw_only=True)
     castle: Castle | Sequence[Castle] | None = field(default=None, kw_only=True)
     regularizers: Sequence[Regularizer] = field(default=(), kw_only=True)
-    constraints: EdgeConstraints | None = field(default=None, kw_only=True)  # type: ignore[misc]
+    constraints: EdgeConstraints | None = field(default=None, kw_only=True)
 
 
 @dataclass(eq=False, repr=False)
