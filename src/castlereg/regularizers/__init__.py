@@ -8,7 +8,8 @@ from castlereg.regularizers.batch_norm import BatchNorm
 from castlereg.regularizers.castle import Castle
 from castlereg.regularizers.dropout import Dropout
 from castlereg.regularizers.input_noise import InputNoise
-from castlereg.regularizers.l1_l2 import L1, L2
+from castlereg.regularizers.l1 import L1
+from castlereg.regularizers.l2 import L2
 from castlereg.regularizers.mixup import MixUp
 from castlereg.regularizers.protocol import Own, Regularizer
 
