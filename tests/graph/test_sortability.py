@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from castlereg.graph.sortability import r2_sortability, share_of_arrows_upwards, varsortability
+from castlereg.graph.sortability import ColumnTraits, r2_sortability, share_of_arrows_upwards, varsortability
 from castlereg.synthetic.graphs import random_dag
 
 CHAIN = np.diag([1, 1], k=1)  # 0 -> 1 -> 2
@@ -134,6 +134,23 @@ def test_missing_values_are_filled_with_the_mean_for_r2() -> None:
     values[rng.random(values.shape) < 0.3] = np.nan
     filled = np.where(np.isnan(values), np.nanmean(values, axis=0), values)
     assert r2_sortability(values, graph) == r2_sortability(filled, graph)
+
+
+def test_traits_of_a_long_table_are_those_of_its_blocks() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(40, 5)) * [1, 1e9, 1e-9, 1, 1] + [0, 1e9, 0, 3, 0]
+    values[:, 4] = values[:, 0] + values[:, 3]
+    values[rng.random(values.shape) < 0.1] = np.nan
+    is_number = np.array([True, True, True, False, True])
+    whole = ColumnTraits.of(values, is_number)
+    parts = ColumnTraits.of_blocks(lambda: [values[:1], values[1:25], values[25:]], is_number)
+    assert whole is not None and parts is not None
+    np.testing.assert_allclose(parts.variance, whole.variance)
+    np.testing.assert_allclose(parts.explained, whole.explained)
+    np.testing.assert_allclose(np.array(whole.variance)[is_number], np.nanvar(values, axis=0)[is_number])
+    assert ColumnTraits.of(np.zeros((2, 200)), np.ones(200, dtype=bool)) is None
+    none = ColumnTraits.of(values, np.zeros(5, dtype=bool))
+    assert none is not None and np.isnan([none.variance, none.explained]).all()
 
 
 @pytest.mark.parametrize(

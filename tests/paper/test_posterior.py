@@ -5,24 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from castlereg.paper.densities import DENSITIES
 from castlereg.paper.posterior import Child, NumericChild, conditional_variance, merged
-from castlereg.synthetic.equations import node_features
-from castlereg.synthetic.noise import NOISES
+from castlereg.synthetic.equations import NOISES, node_features
 
 LINEAR = node_features("linear", 0, np.random.default_rng(0))
 
 
 def drawn(kind: str, n: int, seed: int) -> np.ndarray:
-    values = np.empty(n)
-    NOISES[kind].draw(np.random.default_rng(seed), values)
-    return values
+    return NOISES[kind](np.random.default_rng(seed), n)
 
 
 @pytest.mark.parametrize("weight", [0.5, 3.0, 1000.0])
 @pytest.mark.parametrize("std", [0.01, 1.0, 50.0])
 def test_linear_gaussian_variance_is_one_over_the_precision(weight: float, std: float) -> None:
     """However narrow: with weight 1000 the density is a thousandth as wide as the first grid's range."""
-    kind = NOISES["gaussian"]
+    kind = DENSITIES["gaussian"]
     y = std * drawn("gaussian", 200, 0)
     children: list[Child] = [
         NumericChild(drawn("gaussian", 200, seed), np.array([w]), kind) for seed, w in ((1, weight), (2, -1.0))
@@ -34,13 +32,13 @@ def test_linear_gaussian_variance_is_one_over_the_precision(weight: float, std: 
 @pytest.mark.parametrize("kind", NOISES)
 def test_without_children_the_variance_is_that_of_the_noise(kind: str) -> None:
     e = 0.7 * drawn(kind, 50, 0)
-    np.testing.assert_allclose(conditional_variance(e, e, 0.7, NOISES[kind], LINEAR, []), 0.49, rtol=1e-3)
+    np.testing.assert_allclose(conditional_variance(e, e, 0.7, DENSITIES[kind], LINEAR, []), 0.49, rtol=1e-3)
 
 
 @pytest.mark.parametrize("weight", [0.3, 1.0, 20.0, 5000.0])
 def test_uniform_noise_leaves_an_interval(weight: float) -> None:
     """Where both the target's own noise and the child's are within bounds: an interval, of variance width^2 / 12."""
-    kind, root = NOISES["uniform"], np.sqrt(3)
+    kind, root = DENSITIES["uniform"], np.sqrt(3)
     y, e = drawn("uniform", 2000, 0), drawn("uniform", 2000, 1)
     found = conditional_variance(y, y, 1.0, kind, LINEAR, [NumericChild(e, np.array([weight]), kind)])
     low = np.maximum(-root, y + (e - root) / weight)
@@ -52,7 +50,7 @@ def test_uniform_noise_leaves_an_interval(weight: float) -> None:
 
 def test_laplace_child_against_a_very_fine_sum() -> None:
     y, e = drawn("laplace", 20, 0), drawn("laplace", 20, 1)
-    kind = NOISES["laplace"]
+    kind = DENSITIES["laplace"]
     found = conditional_variance(y, y, 1.0, kind, LINEAR, [NumericChild(e, np.array([2.0]), kind)])
     t = np.linspace(-30, 30, 600_001)
     for k in range(20):
@@ -63,7 +61,7 @@ def test_laplace_child_against_a_very_fine_sum() -> None:
 
 
 def test_merged_gaussian_children_tell_as_much_as_each() -> None:
-    gaussian, laplace = NOISES["gaussian"], NOISES["laplace"]
+    gaussian, laplace = DENSITIES["gaussian"], DENSITIES["laplace"]
     children: list[Child] = [
         NumericChild(drawn("gaussian", 30, seed), np.array([w]), kind)
         for seed, w, kind in ((1, 2.0, gaussian), (2, -1.0, laplace), (3, 0.4, gaussian), (4, 1.0, gaussian))
@@ -80,7 +78,7 @@ def test_merged_gaussian_children_tell_as_much_as_each() -> None:
 @pytest.mark.parametrize("weight", [3.0, 20.0])
 def test_several_peaks_against_a_very_fine_sum(weight: float) -> None:
     """A sine does not tell ``y`` from ``pi - y``."""
-    kind, sine = NOISES["gaussian"], node_features("sine", 0, np.random.default_rng(0))
+    kind, sine = DENSITIES["gaussian"], node_features("sine", 0, np.random.default_rng(0))
     y, e = 2 * drawn("gaussian", 15, 0), drawn("gaussian", 15, 1)
     found = conditional_variance(y, y, 2.0, kind, sine, [NumericChild(e, np.array([weight]), kind)])
     t = np.linspace(-15, 15, 300_001)
@@ -92,7 +90,7 @@ def test_several_peaks_against_a_very_fine_sum(weight: float) -> None:
 
 
 def test_peaks_too_narrow_for_the_grid_are_refused() -> None:
-    kind, sine = NOISES["gaussian"], node_features("sine", 0, np.random.default_rng(0))
+    kind, sine = DENSITIES["gaussian"], node_features("sine", 0, np.random.default_rng(0))
     y, e = 2 * drawn("gaussian", 15, 0), drawn("gaussian", 15, 1)
     with pytest.raises(ValueError, match="several peaks too narrow"):
         conditional_variance(y, y, 2.0, kind, sine, [NumericChild(e, np.array([1e4]), kind)])

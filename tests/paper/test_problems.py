@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from castlereg.paper import random_problem
-from castlereg.synthetic import roles
+from castlereg.paper.targets import roles
 
 
 def test_shapes_and_names() -> None:

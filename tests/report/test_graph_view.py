@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from castlereg import CausalGraph
-from castlereg.graph.drawing.neighbourhood import neighbourhood
+from castlereg.graph.drawing.picture import neighbourhood
 from castlereg.report.graph_view import graph_content
 
 from .handmade import random_graph

@@ -1,11 +1,33 @@
-"""Functions of parents and effects of levels."""
+"""Functions of parents, effects of levels, and noise against the distributions it claims."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from castlereg.synthetic.equations import FUNCTIONS, effects, node_features
+from castlereg.synthetic.equations import FUNCTIONS, NOISES, effects, node_features
+
+KNOWN = {
+    "gaussian": stats.norm(),
+    "uniform": stats.uniform(-np.sqrt(3), 2 * np.sqrt(3)),
+    "laplace": stats.laplace(scale=1 / np.sqrt(2)),
+    "gumbel": stats.gumbel_r(loc=-np.euler_gamma * np.sqrt(6) / np.pi, scale=np.sqrt(6) / np.pi),
+}
+
+
+def test_every_kind_of_noise_is_checked() -> None:
+    assert set(KNOWN) == set(NOISES)
+    for known in KNOWN.values():
+        np.testing.assert_allclose([known.mean(), known.std()], [0, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", NOISES)
+def test_noise_follows_its_distribution(name: str) -> None:
+    drawn = NOISES[name](np.random.default_rng(1), 100_000)
+    assert stats.kstest(drawn, KNOWN[name].cdf).pvalue > 0.01
+    assert drawn.mean() == pytest.approx(0, abs=0.01)
+    assert drawn.std() == pytest.approx(1, rel=0.02)
 
 
 def test_functions_at_known_points() -> None:

@@ -12,8 +12,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression
 
 from castlereg.synthetic import StructuralModel, example_dag, random_dag, sample, weighted_dag
-from castlereg.synthetic.equations import FUNCTIONS
-from castlereg.synthetic.noise import NOISES
+from castlereg.synthetic.equations import FUNCTIONS, NOISES
 
 CHAIN = pd.DataFrame([[0, 2.0, 0], [0, 0, -1.0], [0, 0, 0]], index=list("abc"), columns=list("abc"))
 

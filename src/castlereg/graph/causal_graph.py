@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order
 
 from castlereg.acyclicity.cut import acyclic_cut, find_cycle, strong_edges
 from castlereg.graph.constraints import unknown_node
@@ -38,7 +39,7 @@ class CausalGraph:
         Names of the targets.
     weights : DataFrame
         ``weights.loc[cause, effect]``, zero where there is no edge: norms of input weights, or with the exact schedule
-        edge strengths from 0 to 1 (:mod:`castlereg.edge_strength`).
+        edge strengths from 0 to 1 (:mod:`castlereg.fitted.strengths`).
     learned_weights : DataFrame
         The weights before weak edges and those that close a cycle were dropped.
     confidence : DataFrame
@@ -133,10 +134,6 @@ class CausalGraph:
             Edges that are kept whatever their weight.
         traits : ColumnTraits, optional
             Of the training table.
-
-        Returns
-        -------
-        CausalGraph
 
         Examples
         --------
@@ -246,15 +243,14 @@ class CausalGraph:
 
     def ancestors(self, node: str) -> list[str]:
         """Name the nodes with a directed path to a node, in topological order."""
-        import networkx as nx
-
-        return self._in_order(nx.ancestors(self._structure(), self.index(node)))
+        return self._reached(self.weight_array.T, self.index(node))
 
     def descendants(self, node: str) -> list[str]:
         """Name the nodes with a directed path from a node, in topological order."""
-        import networkx as nx
+        return self._reached(self.weight_array, self.index(node))
 
-        return self._in_order(nx.descendants(self._structure(), self.index(node)))
+    def _reached(self, steps: NDArray[np.float64], k: int) -> list[str]:
+        return self._in_order(set(breadth_first_order(steps, k, return_predecessors=False).tolist()) - {k})
 
     def markov_blanket(self, node: str) -> list[str]:
         """Name the parents, the children and the children's other parents of a node, in topological order.
@@ -292,13 +288,9 @@ class CausalGraph:
         return {} if self.traits is None else self.traits.sortability(self.weight_array)
 
     def uncertain_edges(self) -> pd.DataFrame:
-        """List the edges whose direction is uncertain: fewer than three quarters of the networks agree on it.
+        """List the edges whose ``direction`` is below 0.75: fewer than three quarters of the networks agree on it.
 
-        Returns
-        -------
-        DataFrame
-            The rows of :meth:`edges` with a ``direction`` below 0.75, strongest first. Pictures show these edges
-            dashed and without arrow heads.
+        Pictures show these edges dashed and without arrow heads.
 
         Examples
         --------
@@ -319,9 +311,7 @@ class CausalGraph:
             f"{len(self.names)} nodes, {len(edges)} edges of at least {self.threshold:.3g}; "
             f"{self.dropped_weight:.0%} of their weight closed cycles and was cut."
         ]
-        for target in self.targets:
-            causes = self.parents(target)
-            lines.append(f"Into {target}: {', '.join(causes) if causes else 'nothing'}.")
+        lines += [f"Into {target}: {', '.join(self.parents(target)) or 'nothing'}." for target in self.targets]
         if len(uncertain):
             lines.append(f"The networks do not agree on the direction of {len(uncertain)} of the edges.")
         if self.traits is not None:
@@ -343,10 +333,6 @@ class CausalGraph:
         weight : float, optional
             By default the learned weight, or the median weight of the edges if that is zero.
 
-        Returns
-        -------
-        CausalGraph
-
         Examples
         --------
         >>> import numpy as np
@@ -359,8 +345,11 @@ class CausalGraph:
             present = self.weight_array[self.weight_array > 0]
             weight = float(self.learned_array[j, k]) or (float(np.median(present)) if len(present) else 1.0)
         check_number("weight", weight, above=0)
-        if (path := self._path(k, j)) is not None:
-            raise ValueError(f"the edge {cause!r} -> {effect!r} closes a cycle: {' -> '.join([cause, *path])}")
+        if cause in self.descendants(effect):
+            import networkx as nx
+
+            path = [cause, *(self.names[n] for n in nx.shortest_path(self._structure(), k, j))]
+            raise ValueError(f"the edge {cause!r} -> {effect!r} closes a cycle: {' -> '.join(path)}")
         return self._edited(j, k, weight)
 
     def without_edge(self, cause: str, effect: str) -> CausalGraph:
@@ -396,14 +385,6 @@ class CausalGraph:
             raise ValueError(f"there is no edge {cause!r} -> {effect!r}{hint}")
         return j, k
 
-    def _path(self, start: int, end: int) -> list[str] | None:
-        import networkx as nx
-
-        try:
-            return [self.names[k] for k in nx.shortest_path(self._structure(), start, end)]
-        except nx.NetworkXNoPath:
-            return None
-
     # --- formats -----------------------------------------------------------------------------------
 
     def to_networkx(self) -> nx.DiGraph:
@@ -431,10 +412,6 @@ class CausalGraph:
         target : str or sequence of str
         nodes : sequence of str, optional
             All nodes in order; by default those of the edges, then the target.
-
-        Returns
-        -------
-        CausalGraph
 
         Examples
         --------
@@ -500,10 +477,6 @@ class CausalGraph:
             By default new axes, as large as the picture needs.
         max_edges : int, optional
             By default twice the number of nodes.
-
-        Returns
-        -------
-        matplotlib Axes
         """
         from castlereg.graph.drawing.plot import draw
 
@@ -511,7 +484,7 @@ class CausalGraph:
 
     def plot_heat_map(self, ax: Axes | None = None) -> Axes:
         """Draw the weights as a heat map with matplotlib: causes in rows, effects in columns, in topological order."""
-        from castlereg.graph.drawing.heat_map import draw_heat_map
+        from castlereg.graph.drawing.plot import draw_heat_map
 
         return draw_heat_map(self, ax)
 
@@ -526,17 +499,13 @@ class CausalGraph:
             By default new axes.
         max_nodes : int
             Limit on the nodes drawn, strongest first.
-
-        Returns
-        -------
-        matplotlib Axes
         """
         from castlereg.graph.drawing.plot import draw_neighbourhood
 
         return draw_neighbourhood(self, node, ax, max_nodes)
 
     def to_svg(self, *, max_edges: int | None = None, nodes: Iterable[str] | None = None) -> str:
-        """Draw the picture of :meth:`plot` as a standalone SVG, without matplotlib.
+        """Draw the picture of :meth:`plot` as an SVG element for a file or HTML, with tooltips, without matplotlib.
 
         Parameters
         ----------
@@ -544,11 +513,6 @@ class CausalGraph:
             By default twice the number of nodes.
         nodes : iterable of str, optional
             Draw only these nodes and the edges between them.
-
-        Returns
-        -------
-        str
-            An SVG element, for a file or within HTML. Lines and boxes have tooltips.
 
         Examples
         --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,9 +69,17 @@ class EdgeConstraints:
     def rules(self, names: Sequence[str]) -> EdgeRules:
         """Turn the constraints into rules for a graph whose nodes have these names."""
         index = {name: k for k, name in enumerate(names)}
-        for where, name in self._mentioned():
-            if name not in index:
-                raise ValueError(unknown_node(name, names, f"the {where}"))
+        mentioned = {
+            "required edges": chain(*self.required),
+            "forbidden edges": chain(*self.forbidden),
+            "sinks": self.sinks,
+            "sources": self.sources,
+            "tiers": chain(*(self.tiers or ())),
+        }
+        for where, nodes in mentioned.items():
+            for name in nodes:
+                if name not in index:
+                    raise ValueError(unknown_node(name, names, f"the {where}"))
         allowed = ~np.eye(len(names), dtype=bool)
         why = np.full((len(names), len(names)), "", dtype=object)
 
@@ -87,7 +95,12 @@ class EdgeConstraints:
             forbid([index[sink]], everything, f"{sink!r} is a sink")
         for source in self.sources:
             forbid(everything, [index[source]], f"{source!r} is a source")
-        for earlier, later in _ordered_pairs(self.tiers or ()):
+        tier_of: dict[str, int] = {}
+        for i, tier in enumerate(self.tiers or ()):
+            for name in tier:
+                if tier_of.setdefault(name, i) != i:
+                    raise ValueError(f"{name!r} is in two tiers, {tier_of[name]} and {i}")
+        for earlier, later in combinations(self.tiers or (), 2):
             forbid([index[n] for n in later], [index[n] for n in earlier], "its effect is in an earlier tier")
 
         required = np.zeros_like(allowed)
@@ -105,23 +118,11 @@ class EdgeConstraints:
         joined = np.isfinite(shortest_path(required.astype(np.float64)))
         return EdgeRules(allowed & ~joined.T, required)
 
-    def _mentioned(self) -> list[tuple[str, str]]:
-        edges = [
-            (f"{kind} edges", name)
-            for kind in ("required", "forbidden")
-            for edge in getattr(self, kind)
-            for name in edge
-        ]
-        ends = [(kind, name) for kind in ("sinks", "sources") for name in getattr(self, kind)]
-        return [*edges, *ends, *(("tiers", name) for tier in self.tiers or () for name in tier)]
-
 
 def rules_of_graph(graph: CausalGraph, names: Sequence[str], known: EdgeRules) -> EdgeRules:
     """Allow and require exactly the edges of a graph, whose nodes may be in any order and which must obey ``known``."""
-    for given, expected, where in (
-        (graph.names, names, "the graph's nodes"),
-        (names, graph.names, "the table's columns"),
-    ):
+    ways = ((graph.names, names, "the graph's nodes"), (names, graph.names, "the table's columns"))
+    for given, expected, where in ways:
         for name in given:
             if name not in expected:
                 raise ValueError(unknown_node(name, expected, where))
@@ -149,12 +150,12 @@ def graph_rules(
     rules = (constraints or EdgeConstraints()).rules(names)
     if graph is not None:
         rules = rules_of_graph(graph, names, rules)
-    for k in range(len(names) - n_targets, len(names)):  # no target is known when another one is predicted
-        if not rules.allowed[:-n_targets, k].any():
-            raise ValueError(f"nothing may cause {names[k]!r}: a target needs a column to be predicted from")
-        for other in range(len(names) - n_targets, len(names)):
-            if rules.required[other, k]:
-                raise ValueError(f"{names[other]!r} -> {names[k]!r} is required, but no target is an input of another")
+    targets = names[-n_targets:]  # no target is known when another one is predicted
+    for target, has_cause in zip(targets, rules.allowed[:-n_targets, -n_targets:].any(axis=0), strict=True):
+        if not has_cause:
+            raise ValueError(f"nothing may cause {target!r}: a target needs a column to be predicted from")
+    for j, k in np.argwhere(rules.required[-n_targets:, -n_targets:]):
+        raise ValueError(f"{targets[j]!r} -> {targets[k]!r} is required, but no target is an input of another")
     return rules
 
 
@@ -178,13 +179,3 @@ def _names(option: str, names: Any) -> tuple[str, ...]:
     if isinstance(names, str) or not hasattr(names, "__iter__"):
         raise ValueError(f"{option}={names!r} must be a sequence of names")
     return tuple(names)
-
-
-def _ordered_pairs(tiers: Sequence[Sequence[str]]) -> list[tuple[Sequence[str], Sequence[str]]]:
-    """List the pairs of an earlier and a later tier."""
-    tier_of: dict[str, int] = {}
-    for i, tier in enumerate(tiers):
-        for name in tier:
-            if tier_of.setdefault(name, i) != i:
-                raise ValueError(f"{name!r} is in two tiers, {tier_of[name]} and {i}")
-    return list(combinations(tiers, 2))

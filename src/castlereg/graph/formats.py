@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -13,9 +13,7 @@ import pandas as pd
 from castlereg.graph.causal_graph import CausalGraph
 from castlereg.graph.sortability import ColumnTraits
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+_MATRICES = ("weights", "learned_weights", "confidence", "direction")
 _ATTRIBUTES = ("weight", "confidence", "direction")
 _JSON_FORMAT, _JSON_VERSION = "castlereg graph", 1
 
@@ -35,7 +33,8 @@ def from_networkx(graph: nx.DiGraph, target: str | Sequence[str] | None = None) 
         raise ValueError("the graph is undirected; a causal graph needs directed edges")
     names = [str(node) for node in graph]
     if target is None:
-        target = [str(node) for node, value in graph.nodes(data="target") if _is_true(value)]
+        marked = graph.nodes(data="target")
+        target = [str(node) for node, value in marked if str(value).strip('"').lower() in ("1", "true")]
         if not target:
             raise ValueError("no node has the attribute 'target'; pass target=")
     index = {node: k for k, node in enumerate(graph)}
@@ -67,8 +66,7 @@ def from_edges(edges: pd.DataFrame, target: str | Sequence[str], nodes: Sequence
     graph = nx.DiGraph()
     graph.add_nodes_from(names)
     given = [column for column in _ATTRIBUTES if column in edges]
-    for cause, effect, *values in edges[["cause", "effect", *given]].itertuples(index=False):
-        graph.add_edge(cause, effect, **dict(zip(given, values, strict=True)))
+    graph.update(nx.from_pandas_edgelist(edges, "cause", "effect", given or None, create_using=nx.DiGraph))
     return from_networkx(graph, targets)
 
 
@@ -124,18 +122,15 @@ def from_gml(text: str, target: str | Sequence[str] | None = None) -> CausalGrap
 
 def to_json(graph: CausalGraph) -> str:
     """Write everything as JSON, numbers exactly."""
-    content: dict[str, Any] = {
+    content = {
         "format": _JSON_FORMAT,
         "version": _JSON_VERSION,
-        "nodes": list(graph.names),
-        "targets": list(graph.targets),
+        "nodes": graph.names,
+        "targets": graph.targets,
         "threshold": graph.threshold,
         "dropped_weight": graph.dropped_weight,
-        "weights": graph.weight_array.tolist(),
-        "learned_weights": graph.learned_array.tolist(),
-        "confidence": graph.confidence_array.tolist(),
-        "direction": [[None if np.isnan(v) else float(v) for v in row] for row in graph.direction_array],
-        "traits": None if graph.traits is None else graph.traits.to_dict(),
+        **{name: _plain(getattr(graph, name)) for name in _MATRICES},
+        "traits": None if graph.traits is None else {k: _plain(v) for k, v in vars(graph.traits).items()},
     }
     return json.dumps(content, allow_nan=False)
 
@@ -152,22 +147,24 @@ def from_json(text: str) -> CausalGraph:
         raise ValueError(f"the graph has version {content.get('version')!r}; this castlereg reads {_JSON_VERSION}")
     try:
         names, targets = tuple(map(str, content["nodes"])), tuple(map(str, content["targets"]))
-        weights, learned, confidence, direction = (
-            _matrix(content[k], len(names), k) for k in ("weights", "learned_weights", "confidence", "direction")
-        )
+        for name in _MATRICES:
+            if [len(row) for row in content[name]] != [len(names)] * len(names):
+                raise ValueError(f"{name} must have {len(names)} rows of {len(names)} numbers")
+        weights, *others = (np.array(content[name], dtype=np.float64).reshape(2 * [len(names)]) for name in _MATRICES)
         if (weights < 0).any():
             raise ValueError("the graph has negative weights")
-        threshold, dropped, traits = float(content["threshold"]), float(content["dropped_weight"]), content["traits"]
-        known = None if traits is None else ColumnTraits.from_dict(traits)
-        return CausalGraph(names, targets, weights, learned, confidence, direction, threshold, dropped, known)
+        cut = float(content["threshold"]), float(content["dropped_weight"])
+        traits = content["traits"]
+        if traits is not None:
+            traits = ColumnTraits(*(tuple(np.array(traits[k], float).tolist()) for k in ("variance", "explained")))
+        return CausalGraph(names, targets, weights, *others, *cut, traits)
     except (KeyError, TypeError) as error:
         raise ValueError(f"the JSON is not a complete graph: {error}") from None
 
 
-def _matrix(rows: Any, n: int, name: str) -> NDArray[np.float64]:
-    if [len(row) for row in rows] != [n] * n:
-        raise ValueError(f"{name} must have {n} rows of {n} numbers")
-    return np.array([[np.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(n, n)
+def _plain(values: Any) -> Any:
+    """Return an array as lists, None for NaN."""
+    return np.where(np.isnan(values), None, values).tolist()
 
 
 def _quoted(name: str) -> str:
@@ -175,13 +172,7 @@ def _quoted(name: str) -> str:
 
 
 def _unquoted(name: str) -> str:
-    if name.startswith('"') and name.endswith('"'):
-        return str(json.loads(name, strict=False))
-    return name
-
-
-def _is_true(value: Any) -> bool:
-    return str(value).strip('"').lower() in ("1", "true")
+    return str(json.loads(name, strict=False)) if name.startswith('"') and name.endswith('"') else name
 
 
 def _number(value: Any, name: str, cause: Any, effect: Any) -> float:

@@ -1,7 +1,8 @@
 """Scores of a learned graph against a known one.
 
 Graphs are arrays of shape (nodes, nodes), with the nodes in the same order: ``graph[j, k]`` is not zero for an edge
-j -> k. The known graph has no cycles. :func:`graph_scores` takes DataFrames and matches nodes by name.
+j -> k. The known graph, ``truth``, has no cycles; the learned one may have some, unless a function says otherwise.
+:func:`graph_scores` takes DataFrames and matches nodes by name.
 """
 
 from __future__ import annotations
@@ -22,17 +23,11 @@ if TYPE_CHECKING:
 
 
 def structural_hamming_distance(graph: ArrayLike, truth: ArrayLike) -> int:
-    """Count the edges to add, remove or reverse to turn one graph into the other.
+    """Count the edges to add, remove or reverse to turn one graph into the other; a reversed edge counts once.
 
     Parameters
     ----------
     graph, truth : array of shape (nodes, nodes)
-        The learned graph, which may have cycles, and the known one.
-
-    Returns
-    -------
-    int
-        0 for equal graphs. A reversed edge counts once.
 
     Examples
     --------
@@ -52,7 +47,6 @@ def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     Parameters
     ----------
     graph, truth : array of shape (nodes, nodes)
-        The learned graph, which may have cycles, and the known one.
 
     Returns
     -------
@@ -76,7 +70,6 @@ def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     Parameters
     ----------
     graph, truth : array of shape (nodes, nodes)
-        The learned graph, which may have cycles, and the known one.
 
     Returns
     -------
@@ -99,7 +92,6 @@ def direction_accuracy(graph: ArrayLike, truth: ArrayLike) -> float:
     Parameters
     ----------
     graph, truth : array of shape (nodes, nodes)
-        The learned graph, which may have cycles, and the known one.
 
     Returns
     -------
@@ -125,7 +117,6 @@ def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     weights : array of shape (nodes, nodes)
         Larger the surer an edge is; pass absolute values of signed coefficients. The diagonal does not count.
     truth : array of shape (nodes, nodes)
-        The known graph.
 
     Returns
     -------
@@ -163,7 +154,7 @@ def structural_intervention_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     Parameters
     ----------
     graph, truth : array of shape (nodes, nodes)
-        The learned graph and the known one, both without cycles.
+        Both without cycles.
 
     Returns
     -------
@@ -304,10 +295,10 @@ def _in_order(frame_name: str, frame: pd.DataFrame, names: list[str]) -> NDArray
         problems = {
             "no": [name for name in names if name not in given],
             "unknown": [name for name in given if name not in names],
-            "repeated": list(given[given.duplicated()].unique()),
+            "repeated": given[given.duplicated()].unique(),
         }
         for problem, which in problems.items():
-            if which:
+            if len(which):
                 listed = ", ".join(map(repr, which))
                 raise ValueError(f"{frame_name} has {problem} {listed} in its {axis}; the nodes are {names}")
     return frame.loc[names, names].to_numpy(dtype=np.float64)

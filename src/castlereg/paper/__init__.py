@@ -8,6 +8,7 @@ Nothing of the rest of castlereg depends on this package; what is asked for is i
 - :func:`generalization_bound`: Theorem 1 for a fitted estimator, term by term
 - :func:`best_error`, :func:`parents_only_error`, :func:`best_classification`: errors that no predictor can beat
 - :func:`random_problem`: the paper's synthetic problems
+- :func:`choose_target`, :func:`roles`: a target in a graph, and the roles of the other nodes
 - :class:`ReleasedCastle`, :func:`released_options`: the authors' released code
 """
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     )
     from castlereg.paper.problems import Problem, random_problem
     from castlereg.paper.released import ReleasedCastle, released_options
+    from castlereg.paper.targets import Roles, choose_target, roles
 
 __all__ = [
     "BestClassification",
@@ -35,15 +37,18 @@ __all__ = [
     "GeneralizationBound",
     "Problem",
     "ReleasedCastle",
+    "Roles",
     "acyclicity",
     "best_classification",
     "best_error",
+    "choose_target",
     "datasets",
     "experiments",
     "generalization_bound",
     "parents_only_error",
     "random_problem",
     "released_options",
+    "roles",
 ]
 
 _MODULES: Final = {
@@ -58,6 +63,9 @@ _MODULES: Final = {
     "generalization_bound": "bound",
     "parents_only_error": "floors",
     "random_problem": "problems",
+    "Roles": "targets",
+    "choose_target": "targets",
+    "roles": "targets",
 }
 
 

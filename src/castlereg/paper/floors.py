@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.paper.densities import DENSITIES
 from castlereg.paper.posterior import (
     GRID,
     CategoricalChild,
@@ -17,7 +18,7 @@ from castlereg.paper.posterior import (
     level_posterior,
 )
 from castlereg.synthetic import StructuralModel
-from castlereg.synthetic.noise import NOISES
+from castlereg.synthetic.propagation import Equations
 
 Array = NDArray[np.float64]
 
@@ -87,8 +88,8 @@ def best_error(
     rng = np.random.default_rng(random_state)
     signals = model.signals(n_rows, rng)
     variance = _variance(model, node, signals, rng)
-    std, kind = model.noise_stds[node], model.noise_kinds[node]
-    gaussian = all(model.noise_kinds[k] is NOISES["gaussian"] for k in (node, *children))
+    std, kind = model.noise_stds[node], DENSITIES[model.noise_kinds[node]]
+    gaussian = all(model.noise_kinds[k] == "gaussian" for k in (node, *children))
     if std == 0:
         raw = 0.0
     elif model.function == "linear" and gaussian and not any(model.equations.n_levels[k] for k in children):
@@ -100,7 +101,7 @@ def best_error(
         found = []
         for piece in _pieces(signals, GRID * features.size):
             values = model.equations.values(node, piece)
-            noise = values - model.equations.given(node, piece)[0]
+            noise = values - _given(model.equations, node, piece)[0]
             found.append(conditional_variance(values, noise, std, kind, features, _described(model, node, piece)))
         raw = float(np.concatenate(found).mean())
     return BestError(raw / variance, raw)
@@ -167,7 +168,7 @@ def best_classification(
     >>> best.log_loss < 0.69, best.error_rate < 0.5
     (True, True)
     """
-    node = model.place(target)
+    node = _index(model, target)
     if target not in model.categorical:
         raise ValueError(f"target={target!r} is numeric: best_error has its lowest squared error")
     _check_free(model, target)
@@ -178,7 +179,9 @@ def best_classification(
     losses, wrong = [], []
     for piece in _pieces(signals, system.n_levels[node] ** 2):
         levels = system.values(node, piece).astype(np.intp)
-        logs = level_posterior(system.given(node, piece), levels, system.features[node], _described(model, node, piece))
+        logs = level_posterior(
+            _given(system, node, piece), levels, system.features[node], _described(model, node, piece)
+        )
         losses.append(-np.sum(np.exp(logs) * np.maximum(logs, -700), axis=1))  # 0 where the probability is 0
         wrong.append(1 - np.exp(logs.max(axis=1)))
     return BestClassification(float(np.concatenate(losses).mean()), float(np.concatenate(wrong).mean()))
@@ -189,14 +192,25 @@ def _described(model: StructuralModel, node: int, signals: Array) -> list[Child]
     system = model.equations
     found: list[Child] = []
     for child in _children(model, node):
-        given, values = system.given(child, signals), system.values(child, signals)
+        given, values = _given(system, child, signals), system.values(child, signals)
         weights = system.weights[system.signal_slices[child], system.feature_slices[node]]
         if system.n_levels[child]:
             found.append(CategoricalChild(given, values.astype(np.intp), weights))
         else:
             std = model.noise_stds[child]
-            found.append(NumericChild((values - given[0]) / std, weights[0] / std, model.noise_kinds[child]))
+            density = DENSITIES[model.noise_kinds[child]]
+            found.append(NumericChild((values - given[0]) / std, weights[0] / std, density))
     return found
+
+
+def _given(system: Equations, node: int, signals: Array) -> Array:
+    """Return the sum of the parents' effects on a node's signals, shape (signals of the node, rows)."""
+    weights = system.weights[system.signal_slices[node]]
+    total = np.zeros((len(weights), signals.shape[1]))
+    for parent, columns in enumerate(system.feature_slices):
+        if weights[:, columns].any():
+            total += np.asarray(weights[:, columns] @ system.features[parent].apply(system.values(parent, signals)))
+    return total
 
 
 def _children(model: StructuralModel, node: int) -> list[int]:
@@ -219,10 +233,10 @@ def _pieces(signals: Array, numbers_per_row: int) -> Iterator[Array]:
 
 def _variance(model: StructuralModel, node: int, signals: Array, rng: np.random.Generator) -> float:
     """Return the variance of a numeric node: exact for its noise, estimated for what its parents give."""
-    given = [model.equations.given(node, signals)[0]]
+    given = [_given(model.equations, node, signals)[0]]
     if model.edge_weights[:, node].any():
         for _ in range(VARIANCE_DRAWS - 1):
-            given.append(model.equations.given(node, model.signals(signals.shape[1], rng))[0])
+            given.append(_given(model.equations, node, model.signals(signals.shape[1], rng))[0])
     values = np.concatenate(given)
     variance = model.noise_stds[node] ** 2 + float(values.var())
     if variance <= (1e-12 * float(np.abs(values).max())) ** 2:  # nothing but rounding
@@ -230,8 +244,14 @@ def _variance(model: StructuralModel, node: int, signals: Array, rng: np.random.
     return variance
 
 
+def _index(model: StructuralModel, name: str) -> int:
+    if name not in model.names:
+        raise ValueError(f"{name!r} is not a node; the nodes are {', '.join(map(str, model.names))}")
+    return model.names.index(name)
+
+
 def _numeric(model: StructuralModel, target: str) -> int:
-    node = model.place(target)
+    node = _index(model, target)
     if target in model.categorical:
         raise ValueError(f"target={target!r} is categorical: best_classification has its lowest errors")
     _check_free(model, target)

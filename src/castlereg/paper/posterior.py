@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from castlereg.paper.densities import DENSITIES, Density
 from castlereg.synthetic.equations import Features
-from castlereg.synthetic.noise import NOISES, Noise
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ class NumericChild(NamedTuple):
 
     noise: Array
     weights: Array  # of the target's features, in units of the noise's standard deviation
-    kind: Noise
+    kind: Density
 
     def log_likelihood(self, change: Array) -> Array:
         """Return the log-density if the target's features changed, from shape (rows, points, features)."""
@@ -64,14 +64,14 @@ def merged(children: list[Child]) -> list[Child]:
     gaussian = [
         child
         for child in children
-        if isinstance(child, NumericChild) and child.kind is NOISES["gaussian"] and len(child.weights) == 1
+        if isinstance(child, NumericChild) and child.kind is DENSITIES["gaussian"] and len(child.weights) == 1
     ]
     if len(gaussian) < 2:
         return children
     weights = np.concatenate([child.weights for child in gaussian])
     size = float(np.sqrt(np.sum(weights**2)))
     noise = np.sum([w / size * child.noise for w, child in zip(weights, gaussian, strict=True)], axis=0)
-    one = NumericChild(noise, np.array([size]), NOISES["gaussian"])
+    one = NumericChild(noise, np.array([size]), DENSITIES["gaussian"])
     return [one, *(child for child in children if not any(child is other for other in gaussian))]
 
 
@@ -101,7 +101,7 @@ def level_posterior(prior: Array, levels: NDArray[np.intp], features: Features, 
 
 
 def conditional_variance(
-    values: Array, noise: Array, noise_std: float, kind: Noise, features: Features, children: list[Child]
+    values: Array, noise: Array, noise_std: float, kind: Density, features: Features, children: list[Child]
 ) -> Array:
     """Return the variance of a numeric target given the rest.
 
@@ -112,7 +112,7 @@ def conditional_variance(
     noise : array of shape (rows,)
         Its noise, in its units.
     noise_std : float
-    kind : Noise
+    kind : Density
     features : Features
         Of the target.
     children : list
@@ -134,8 +134,8 @@ def conditional_variance(
     >>> from castlereg.synthetic.equations import node_features
     >>> rng = np.random.default_rng(0)
     >>> y = rng.standard_normal(5)
-    >>> child = NumericChild(rng.standard_normal(5), np.ones(1), NOISES["gaussian"])
-    >>> conditional_variance(y, y, 1.0, NOISES["gaussian"], node_features("linear", 0, rng), [child]).round(6)
+    >>> child = NumericChild(rng.standard_normal(5), np.ones(1), DENSITIES["gaussian"])
+    >>> conditional_variance(y, y, 1.0, DENSITIES["gaussian"], node_features("linear", 0, rng), [child]).round(6)
     array([0.5, 0.5, 0.5, 0.5, 0.5])
     """
     children = merged(children)

@@ -10,7 +10,8 @@ import pandas as pd
 
 from castlereg.options import check_integer, check_number
 from castlereg.paper.floors import BestError, best_error
-from castlereg.synthetic import StructuralModel, choose_target, random_dag
+from castlereg.paper.targets import choose_target
+from castlereg.synthetic import StructuralModel, random_dag
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ def random_problem(
     n_rows : int, optional
         Training rows, 50 per node by default as in the paper.
     role : {"with_parents", "without_parents", "any"}
-        See :func:`castlereg.synthetic.choose_target`.
+        See :func:`castlereg.paper.choose_target`.
     n_noise_columns : int
         Further columns of standard normal noise; the paper has 0 to 100.
     function, noise : str

@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from castlereg.graph.causal_graph import AGREEMENT, NOT_PROOF, CausalGraph
-from castlereg.graph.drawing.neighbourhood import edges_around, neighbourhood
-from castlereg.graph.drawing.picture import MOST_NODES, picture, strongest_edges
+from castlereg.graph.drawing.picture import MOST_NODES, edges_around, neighbourhood, picture, strongest_edges
 from castlereg.graph.drawing.svg import dashes, edge_shape
 
 _MOST_LISTED = 1000

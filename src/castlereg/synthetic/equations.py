@@ -1,4 +1,4 @@
-"""Effects of a parent on its children: functions of its value, effects of its levels, and random functions.
+"""Effects of a parent on its children: functions of its value, effects of its levels, random functions; and noise.
 
 Every node is described by *features* of its value, shape (features, rows), and every child adds a weighted sum of the
 features of its parents. A function such as the sigmoid is one feature, a categorical node has one feature per level, a
@@ -22,6 +22,13 @@ FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
     # What the released code computes for its sigmoid: an operator's precedence makes it 1 + exp(-x).
     "released_sigmoid": lambda x: 1 + np.exp(-x),
     "sine": lambda x: np.sin(x),
+}
+# Draws of each kind of noise, of mean zero and standard deviation one.
+NOISES: Final[dict[str, Callable[[np.random.Generator, int], Array]]] = {
+    "gaussian": lambda rng, n: rng.standard_normal(n),
+    "uniform": lambda rng, n: rng.uniform(-np.sqrt(3), np.sqrt(3), n),
+    "laplace": lambda rng, n: rng.laplace(0.0, 1 / np.sqrt(2), n),
+    "gumbel": lambda rng, n: (rng.gumbel(size=n) - np.euler_gamma) * np.sqrt(6) / np.pi,
 }
 SMOOTH: Final = "smooth"
 # Cosines of a smooth function. Its covariance is that of the Gaussian process up to about 1 / sqrt(32) of the variance.
@@ -66,25 +73,11 @@ def node_features(function: str, n_levels: int, rng: np.random.Generator) -> Fea
 def effects(
     function: str, n_levels: int, children_levels: Sequence[int], size: int, rng: np.random.Generator
 ) -> list[Array]:
-    """Return the effect of a node's features on the signals of each child, for an edge of weight 1.
+    """Return the effect of a node's features on each child, shape (signals of the child, size), for edges of weight 1.
 
-    Parameters
-    ----------
-    function : str
-    n_levels : int
-        Of the node, 0 if numeric.
-    children_levels : sequence of int
-        Of each child, 0 if numeric.
-    size : int
-        Features of the node.
-    rng : Generator
-        The first children get the same effects however many follow.
-
-    Returns
-    -------
-    list of arrays of shape (signals of the child, features)
-        1 for a plain function into a numeric child. Effects of levels, or on levels, are normal draws of mean zero and
-        mean square one over the levels, so that no edge is without effect. Smooth functions have unit variance.
+    Numbers of levels are 0 for numeric nodes. The effect is 1 for a plain function into a numeric child. Effects of
+    levels, or on levels, are normal draws of mean zero and mean square one over the levels, so that no edge is without
+    effect. Smooth functions have unit variance. The first children get the same effects however many follow.
     """
     by_child = []
     for child_levels in children_levels:

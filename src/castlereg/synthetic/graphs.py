@@ -13,12 +13,7 @@ from castlereg.options import check_fraction, check_integer, check_number
 
 
 def example_dag() -> pd.DataFrame:
-    """Return the paper's example graph (Figure 1): nine features and the target ``Y``.
-
-    Returns
-    -------
-    DataFrame
-        1 where row causes column.
+    """Return the paper's example graph (Figure 1): nine features and the target ``Y``, 1 where row causes column.
 
     Examples
     --------
@@ -27,11 +22,10 @@ def example_dag() -> pd.DataFrame:
     ['X2', 'X3']
     """
     names = [*(f"X{i}" for i in range(1, 10)), "Y"]
-    edges = "X1-X2 X1-X3 X1-X4 X2-X5 X2-Y X3-Y X3-X6 X3-X7 X6-X9 Y-X8 Y-X9"
     dag = pd.DataFrame(0, index=names, columns=names)
+    edges = "X1-X2 X1-X3 X1-X4 X2-X5 X2-Y X3-Y X3-X6 X3-X7 X6-X9 Y-X8 Y-X9"
     for edge in edges.split():
-        cause, effect = edge.split("-")
-        dag.loc[cause, effect] = 1
+        dag.loc[*edge.split("-")] = 1
     return dag
 
 
@@ -181,10 +175,6 @@ def weighted_dag(
     low, high : float
         Bounds of the size, ``0 < low <= high``.
     random_state : int or Generator
-
-    Returns
-    -------
-    DataFrame
 
     Examples
     --------

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from castlereg.graph.causal_graph import CausalGraph
 from castlereg.options import check_choice, check_integer, check_number
-from castlereg.synthetic.equations import FUNCTIONS, SMOOTH, effects, node_features
+from castlereg.synthetic.equations import FUNCTIONS, NOISES, SMOOTH, effects, node_features
 from castlereg.synthetic.graphs import edge_weights
-from castlereg.synthetic.noise import NOISES, Noise
 from castlereg.synthetic.propagation import Equations, equations, propagate
 
 Array = NDArray[np.float64]
@@ -68,7 +67,7 @@ class StructuralModel:
     fixed: Mapping[str, float | str] = field(default_factory=dict)
 
     edge_weights: Array = field(init=False)
-    noise_kinds: tuple[Noise, ...] = field(init=False)
+    noise_kinds: tuple[str, ...] = field(init=False)
     noise_stds: tuple[float, ...] = field(init=False)
     seed: int = field(init=False)
 
@@ -99,17 +98,16 @@ class StructuralModel:
         held = np.isin(np.arange(len(names)), [names.index(name) for name in self.fixed])
         weights = np.where(held, 0.0, weights)
         weights.setflags(write=False)
-        if isinstance(self.random_state, np.random.Generator):  # a copy of the model repeats its functions
-            seed = int(self.random_state.integers(2**63))
-            store("random_state", seed)
-        else:
-            check_integer("random_state", self.random_state, least=0)
-            seed = int(self.random_state)
+        seed = self.random_state
+        if isinstance(seed, np.random.Generator):
+            seed = int(seed.integers(2**63))
+        check_integer("random_state", seed, least=0)
         store("dag", pd.DataFrame(np.where(held, 0, self.dag), index=self.dag.index, columns=self.dag.columns))
         store("edge_weights", weights)
-        store("noise_kinds", tuple(NOISES[kind] for kind in kinds))
-        store("noise_stds", tuple(float(std) for std in stds))
-        store("seed", seed)
+        store("noise_kinds", tuple(kinds))
+        store("noise_stds", tuple(map(float, stds)))
+        store("random_state", seed)  # so that a copy of the model repeats its functions
+        store("seed", int(seed))
 
     def __repr__(self) -> str:
         edges = np.count_nonzero(self.edge_weights)
@@ -122,15 +120,7 @@ class StructuralModel:
         return list(self.dag.columns)
 
     def graph(self, target: str) -> CausalGraph:
-        """Return the true graph for a target, with the absolute values of the weights.
-
-        Examples
-        --------
-        >>> from castlereg.synthetic import example_dag
-        >>> StructuralModel(example_dag()).graph("Y").parents("Y")
-        ['X2', 'X3']
-        """
-        self.place(target)
+        """Return the true graph for a target, with the absolute values of the weights."""
         sizes = np.abs(self.edge_weights)
         edges = sizes > 0
         joined = edges | edges.T
@@ -170,14 +160,10 @@ class StructuralModel:
         signals = self.signals(n_rows, random_state)
         if not self.categorical:
             return pd.DataFrame(signals.T, columns=self.dag.columns, copy=False)
-        columns = []
-        for node, name in enumerate(self.names):
-            values = self.equations.values(node, signals)
-            if name in self.categorical:
-                columns.append(pd.Series(pd.Categorical.from_codes(values.astype(np.int64), self._levels(name))))
-            else:
-                columns.append(pd.Series(values))
-        return pd.concat(columns, axis=1, keys=self.names)
+        columns: dict[str, Any] = {name: self.equations.values(node, signals) for node, name in enumerate(self.names)}
+        for name in self.categorical:
+            columns[name] = pd.Categorical.from_codes(columns[name].astype(np.int64), self._levels(name))
+        return pd.DataFrame(columns)
 
     def do(self, values: Mapping[str, float | str] | None = None, /, **named: float | str) -> StructuralModel:
         """Return the model under an intervention: nodes held at values, without the edges into them.
@@ -217,7 +203,7 @@ class StructuralModel:
         return replace(
             self,
             dag=self.dag.reindex(index=names, columns=names, fill_value=0),
-            noise=self.noise if isinstance(self.noise, Mapping) else dict.fromkeys(self.names, self.noise),
+            noise=dict(zip(self.names, self.noise_kinds, strict=True)),
             noise_std=dict(zip(self.names, self.noise_stds, strict=True)),
         )
 
@@ -252,7 +238,7 @@ class StructuralModel:
             if name in self.categorical:
                 of_node[:] = rng.gumbel(size=of_node.shape)
             else:
-                self.noise_kinds[node].draw(rng, of_node[0])
+                of_node[0] = NOISES[self.noise_kinds[node]](rng, n_rows)
                 if self.noise_stds[node] != 1:
                     of_node *= self.noise_stds[node]
             if name in self.fixed:  # after drawing, so that the noise of the other nodes stays the same
@@ -268,12 +254,6 @@ class StructuralModel:
                 f"weights, fewer edges, or a bounded function such as 'sigmoid' (now {self.function!r})"
             )
         return signals
-
-    def place(self, name: str) -> int:
-        """Return the position of a node; unknown names raise a ValueError."""
-        if name not in self.names:
-            raise ValueError(f"{name!r} is not a node; the nodes are {', '.join(map(str, self.names))}")
-        return self.names.index(name)
 
     def _levels(self, name: str) -> list[str]:
         return [f"L{i}" for i in range(self.categorical[name])]

@@ -57,15 +57,6 @@ class Equations(NamedTuple):
         of_node = signals[self.signal_slices[node]]
         return of_node.argmax(axis=0).astype(np.float64) if self.n_levels[node] else of_node[0]
 
-    def given(self, node: int, signals: Array) -> Array:
-        """Return the sum of the parents' effects on a node's signals, shape (signals of the node, rows)."""
-        weights = self.weights[self.signal_slices[node]]
-        total = np.zeros((len(weights), signals.shape[1]))
-        for parent, columns in enumerate(self.feature_slices):
-            if weights[:, columns].any():
-                total += np.asarray(weights[:, columns] @ self.features[parent].apply(self.values(parent, signals)))
-        return total
-
 
 def equations(
     edge_weights: Array,

@@ -13,10 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from castlereg import CausalGraph
-from castlereg.graph.drawing.heat_map import draw_heat_map
-from castlereg.graph.drawing.neighbourhood import edges_around, neighbourhood
-from castlereg.graph.drawing.picture import picture, shortened, text_width
-from castlereg.graph.drawing.plot import draw, draw_neighbourhood
+from castlereg.graph.drawing.picture import edges_around, neighbourhood, picture, shortened, text_width
+from castlereg.graph.drawing.plot import draw, draw_heat_map, draw_neighbourhood
 
 
 @pytest.fixture(autouse=True)

@@ -81,10 +81,8 @@ def curves(route: Sequence[Point]) -> list[tuple[Point, Point, Point, Point]]:
 
 def layer_numbers(count: int, edges: Segments) -> NDArray[np.int64]:
     """Number the layers of joined nodes so that causes are left of their effects and edges pass over few layers."""
-    cost = np.zeros(count)
-    for cause, effect in edges:
-        cost[cause] -= 1
-        cost[effect] += 1
+    causes, effects = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    cost = np.bincount(effects, minlength=count) - np.bincount(causes, minlength=count)
     return np.rint(_least_total(cost, [(cause, effect, 1.0) for cause, effect in edges])).astype(np.int64)
 
 
@@ -148,12 +146,8 @@ def _swap_while_it_helps(
         for layer in order:
             for i in range(len(layer) - 1):
                 a, b = layer[i], layer[i + 1]
-                gain = 0
-                for near in (left, right):
-                    for m in near[a]:
-                        for n in near[b]:
-                            gain += (position[m] > position[n]) - (position[m] < position[n])
-                if gain > 0:
+                pairs = [(position[m], position[n]) for near in (left, right) for m in near[a] for n in near[b]]
+                if sum((m > n) - (m < n) for m, n in pairs) > 0:
                     layer[i], layer[i + 1] = b, a
                     position[a], position[b] = i + 1.0, float(i)
                     swapped = True
@@ -179,12 +173,11 @@ def _place_part(part: nx.DiGraph, widths: Mapping[str, float]) -> Places:
 
     left, right = _neighbours(segments)
     tall = np.zeros(len(layer))
-    for i in range(len(names)):
-        tall[i] = max(NODE_HEIGHT, _PORT * (max(len(left[i]), len(right[i])) + 1))
+    tall[: len(names)] = [max(NODE_HEIGHT, _PORT * (max(len(left[i]), len(right[i])) + 1)) for i in number.values()]
     ports = _ports(layers, chains)
     y = _heights(layers, chains, ports, tall)
 
-    column_width = [max([widths[names[n]] for n in nodes if n < len(names)] or [0.0]) for nodes in layers]
+    column_width = [max((widths[names[n]] for n in nodes if n < len(names)), default=0.0) for nodes in layers]
     steepest = np.zeros(len(layers))
     for a, b in segments:
         steepest[layer[a]] = max(steepest[layer[a]], abs(y[a] - y[b]))
@@ -257,7 +250,7 @@ def _heights(
     return y - (y - tall / 2).min()
 
 
-def _least_total(cost: NDArray[np.float64], apart: Sequence[tuple[int, int, float]]) -> NDArray[np.float64]:
+def _least_total(cost: NDArray[np.number], apart: Sequence[tuple[int, int, float]]) -> NDArray[np.float64]:
     """Find the numbers with the least sum of ``cost * number`` for which b - a >= d for each (a, b, d) of ``apart``.
 
     Where each d is whole, so are the numbers: the program is that of a flow through a network.

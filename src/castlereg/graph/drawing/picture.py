@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import networkx as nx
+import numpy as np
 import pandas as pd
 
 from castlereg.graph.causal_graph import AGREEMENT, NOT_PROOF, CausalGraph
@@ -15,6 +17,8 @@ FONT_SIZE, CAPTION_SIZE = 10.0, 8.0
 MOST_NODES = 40  # larger graphs are shown as the target's neighbourhood first
 
 _MOST_LOOSE = 30  # more nodes without an edge are a list, not a picture
+_LETTERS = {0.32: "ijl.,:;'|! ", 0.4: 'ftr()[]{}-/\\"', 0.96: "mwMW%@…"}  # by width, in units of the font size
+_WIDTHS = {letter: width for width, letters in _LETTERS.items() for letter in letters}
 
 
 class Line(NamedTuple):
@@ -48,6 +52,66 @@ def strongest_edges(graph: CausalGraph, nodes: Sequence[str], max_edges: int | N
     return edges.head(2 * len(nodes) if max_edges is None else max_edges)
 
 
+def neighbourhood(graph: CausalGraph, node: str, steps: int = 1, max_nodes: int = 30) -> list[str]:
+    """Name the nodes around a node: the node itself, its Markov blanket, then nodes some steps further.
+
+    Networks give some weight to nearly every edge, so only the edges of :func:`edges_around` count. Within the blanket
+    and within each step the strongest nodes come first; a node behind several edges is as strong as the weakest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights = np.zeros((5, 5))
+    >>> weights[[0, 1, 2, 4], [1, 3, 3, 2]] = [0.4, 0.9, 0.6, 0.5]
+    >>> graph = CausalGraph.from_weights(weights, ["far", "first", "second", "target", "further"], target="target")
+    >>> neighbourhood(graph, "target")
+    ['target', 'first', 'second', 'further', 'far']
+    >>> neighbourhood(graph, "far", steps=0)
+    ['far', 'first']
+    """
+    if steps < 0 or max_nodes < 1:
+        raise ValueError(f"steps must be at least 0 and max_nodes at least 1, got {steps} and {max_nodes}")
+    edges = edges_around(graph, [node], graph.nodes)
+    effects = nx.DiGraph()
+    effects.add_nodes_from(graph.nodes)
+    effects.add_weighted_edges_from(edges[["cause", "effect", "weight"]].itertuples(index=False))
+    causes = effects.reverse(copy=False)
+
+    reached = {node: np.inf}
+    blanket = _next_to(reached, (causes, effects))
+    others = _next_to({child: blanket[child] for child in effects[node]}, (causes,))
+    for other, strength in others.items():
+        blanket[other] = max(strength, blanket.get(other, 0.0))
+    step = blanket
+    for _ in range(steps + 1):
+        reached |= dict(sorted(((n, s) for n, s in step.items() if n not in reached), key=lambda pair: -pair[1]))
+        step = _next_to(reached, (causes, effects))
+    return list(reached)[:max_nodes]
+
+
+def _next_to(sources: dict[str, float], ways: Iterable[nx.DiGraph]) -> dict[str, float]:
+    """Return the strength of each node next to a source: the weaker of source and edge, over the best such edge."""
+    strength: dict[str, float] = {}
+    for way in ways:
+        for source, limit in sources.items():
+            for other, edge in way[source].items():
+                strength[other] = max(strength.get(other, 0.0), min(limit, edge["weight"]))
+    return strength
+
+
+def edges_around(graph: CausalGraph, centres: Sequence[str], nodes: Sequence[str], per_centre: int = 5) -> pd.DataFrame:
+    """Return the rows of ``graph.edges()`` between some nodes that count around the centres.
+
+    These are the strongest edges of the graph, twice as many as nodes, and the ``per_centre`` strongest of each centre.
+    """
+    edges = graph.edges()
+    counted = {*edges.index[: 2 * len(graph.names)]}
+    for centre in centres:
+        graph.index(centre)
+        counted.update(edges.index[(edges["cause"] == centre) | (edges["effect"] == centre)][:per_centre])
+    return edges[edges.index.isin(counted) & edges["cause"].isin(nodes) & edges["effect"].isin(nodes)]
+
+
 def picture(graph: CausalGraph, edges: pd.DataFrame, nodes: Sequence[str]) -> Picture:
     """Lay out some rows of ``graph.edges()`` and the nodes that may be shown with them."""
     joined = {*edges["cause"], *edges["effect"]}
@@ -55,7 +119,14 @@ def picture(graph: CausalGraph, edges: pd.DataFrame, nodes: Sequence[str]) -> Pi
     left_out = {node for node in loose if node not in graph.targets} if len(loose) > _MOST_LOOSE else set()
     shown = [node for node in nodes if node not in left_out]
     labels = {node: shortened(node) for node in shown}
-    lines = _lines(graph, edges)
+    # With one network all shares are 0 or 1 and say no more than the weight does.
+    several_networks = bool(((graph.confidence_array > 0) & (graph.confidence_array < 1)).any())
+    heaviest = edges["weight"].max() if len(edges) else 1.0
+    lines = []
+    for *ends, weight, confidence, direction in edges.iloc[::-1].itertuples(index=False):
+        opacity = 0.4 + 0.55 * (confidence if several_networks else weight / heaviest)
+        width, directed = 0.9 + 2.6 * weight / heaviest, not direction < AGREEMENT  # NaN is directed
+        lines.append(Line(*ends, weight, confidence, direction, width, opacity, directed))
     sentences = [NOT_PROOF]
     if not all(line.directed for line in lines):
         sentences.append("Dashed: networks disagree on the direction.")
@@ -72,20 +143,6 @@ def picture(graph: CausalGraph, edges: pd.DataFrame, nodes: Sequence[str]) -> Pi
         min_width=max(420.0, text_width(caption) * CAPTION_SIZE),
     )
     return Picture(places, labels, lines, frozenset(loose) - left_out, caption)
-
-
-def _lines(graph: CausalGraph, edges: pd.DataFrame) -> list[Line]:
-    """Decide how each edge looks, the weakest first."""
-    # With one network all shares are 0 or 1 and say no more than the weight does.
-    several_networks = bool(((graph.confidence_array > 0) & (graph.confidence_array < 1)).any())
-    heaviest = edges["weight"].max() if len(edges) else 1.0
-    lines = []
-    for cause, effect, weight, confidence, direction in edges.iloc[::-1].itertuples(index=False):
-        opacity = 0.4 + 0.55 * (confidence if several_networks else weight / heaviest)
-        directed = not direction < AGREEMENT  # true of NaN
-        width = 0.9 + 2.6 * weight / heaviest
-        lines.append(Line(cause, effect, weight, confidence, direction, width, opacity, directed))
-    return lines
 
 
 def shortened(name: str, limit: int = 22) -> str:
@@ -109,10 +166,4 @@ def _character_width(character: str) -> float:
     if unicodedata.east_asian_width(character) in "WF":
         return 1.0
     base = unicodedata.normalize("NFD", character)[0]
-    if base in "ijl.,:;'|! ":
-        return 0.32
-    if base in 'ftr()[]{}-/\\"':
-        return 0.4
-    if base in "mwMW%@…":
-        return 0.96
-    return 0.69 if base.isupper() else 0.63
+    return _WIDTHS.get(base, 0.69 if base.isupper() else 0.63)

@@ -1,25 +1,34 @@
-"""The layered picture with matplotlib: causes left, effects right, the target highlighted."""
+"""Pictures with matplotlib: causes left of their effects, the target highlighted; and the weights as a heat map."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from castlereg.graph.causal_graph import NOT_PROOF, CausalGraph
 from castlereg.graph.drawing.layered import curves
-from castlereg.graph.drawing.neighbourhood import edges_around, neighbourhood
-from castlereg.graph.drawing.picture import CAPTION_SIZE, FONT_SIZE, Picture, picture, strongest_edges
+from castlereg.graph.drawing.picture import (
+    CAPTION_SIZE,
+    FONT_SIZE,
+    Picture,
+    edges_around,
+    neighbourhood,
+    picture,
+    shortened,
+    strongest_edges,
+    text_width,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.typing import ColorType
 
-    from castlereg.graph.causal_graph import CausalGraph
-
-INTO_TARGET, FAINT = "#d9480f", "#8a949e"
-
 _NODE, _TARGET, _EDGE, _TEXT = "#eef2f6", "#ffd8a8", "#52616f", "#1b2733"
+_INTO_TARGET, _FAINT = "#d9480f", "#8a949e"
 _MOST_INCHES = 60.0
+_SMALLEST_LETTERS = 6.0
 
 
 def draw(graph: CausalGraph, ax: Axes | None = None, max_edges: int | None = None) -> Axes:
@@ -52,7 +61,7 @@ def _draw(graph: CausalGraph, shown: Picture, ax: Axes | None, focus: str | None
     ax.figure.canvas.figure.draw_without_rendering()
     scale = ax.get_window_extent().width / wide * 72 / ax.figure.dpi
 
-    ax.set_xlabel(shown.caption, fontsize=CAPTION_SIZE * min(scale, 1.0), color=FAINT)
+    ax.set_xlabel(shown.caption, fontsize=CAPTION_SIZE * min(scale, 1.0), color=_FAINT)
     # Transparent arrows would show their shaft through their head; mixed with the background they do not.
     background = ax.figure.get_facecolor()
     for line in shown.lines:
@@ -65,7 +74,7 @@ def _draw(graph: CausalGraph, shown: Picture, ax: Axes | None, focus: str | None
                 linestyle="solid" if line.directed else (0, (3, 2)),
                 mutation_scale=(7 + 1.5 * line.width) * scale,
                 lw=line.width * scale,
-                color=_mixed(INTO_TARGET if line.effect in graph.targets else _EDGE, background, line.opacity),
+                color=_mixed(_INTO_TARGET if line.effect in graph.targets else _EDGE, background, line.opacity),
                 capstyle="butt",
                 joinstyle="miter",
                 zorder=2,
@@ -80,7 +89,7 @@ def _draw(graph: CausalGraph, shown: Picture, ax: Axes | None, focus: str | None
                 box.height,
                 boxstyle="round,pad=0,rounding_size=6",
                 fc=_TARGET if target else "none" if loose else _NODE,
-                ec=INTO_TARGET if target else FAINT if loose else _EDGE,
+                ec=_INTO_TARGET if target else _FAINT if loose else _EDGE,
                 lw=(1.8 if node == focus else 0.8) * scale,
                 zorder=3,
             )
@@ -93,7 +102,7 @@ def _draw(graph: CausalGraph, shown: Picture, ax: Axes | None, focus: str | None
             va="center",
             fontsize=FONT_SIZE * scale,
             fontweight="bold" if target else "normal",
-            color=FAINT if loose and not target else _TEXT,
+            color=_FAINT if loose and not target else _TEXT,
             zorder=4,
             parse_math=False,
         )
@@ -108,3 +117,56 @@ def _mixed(colour: str, background: ColorType, share: float) -> ColorType:
     under = alpha * np.array(behind) + 1 - alpha
     red, green, blue = share * np.array(to_rgb(colour)) + (1 - share) * under
     return float(red), float(green), float(blue)
+
+
+def draw_heat_map(graph: CausalGraph, ax: Axes | None = None) -> Axes:
+    """Draw all weights as a heat map; see :meth:`CausalGraph.plot_heat_map`."""
+    import matplotlib.pyplot as plt
+    from matplotlib.colors import PowerNorm
+
+    order = graph.topological_order()
+    weights = graph.weights.loc[order, order].to_numpy()
+    if ax is None:
+        names = max(text_width(shortened(node)) for node in order) * FONT_SIZE / 72
+        side = float(np.clip(0.26 * len(order), 2.0, 13.0)) + names + 0.3
+        _, ax = plt.subplots(figsize=(side + 0.9, side + 0.4), layout="constrained")
+    # Square roots, since a few edges are many times as heavy as the others. White means no edge.
+    image = ax.imshow(
+        np.where(weights > 0, weights, np.nan), cmap="BuPu", norm=PowerNorm(0.5, vmin=0, vmax=weights.max() or 1.0)
+    )
+    bar = ax.figure.colorbar(image, cax=ax.inset_axes((1.02, 0, 0.03, 1)), label="weight")
+    bar.outline.set_visible(False)
+    ax.set(xlabel="effect", ylabel="cause", facecolor="white")
+    ax.xaxis.set_label_position("top")
+    ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
+    ax.spines[:].set_color(_FAINT)
+    below = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
+    ax.annotate(NOT_PROOF, (0, 0), (0, -5), **below, fontsize=CAPTION_SIZE, color=_FAINT)
+    _label_cells(ax, order, [order.index(target) for target in graph.targets])
+    return ax
+
+
+def _label_cells(ax: Axes, names: Sequence[str], targets: Sequence[int]) -> None:
+    """Name rows and columns; where cells are smaller than letters only some of them, and targets always."""
+
+    def label(font_size: float, every: int) -> None:
+        free = [i for i in range(0, len(names), every) if all(abs(i - target) >= every for target in targets)]
+        labelled = sorted({*targets, *free})
+        for axis, rotation in ((ax.xaxis, 90), (ax.yaxis, 0)):
+            axis.set_ticks(labelled, [shortened(names[i]) for i in labelled], fontsize=font_size, rotation=rotation)
+            for text, i in zip(axis.get_ticklabels(), labelled, strict=True):
+                text.set_parse_math(False)
+                # Labels are set twice, and a tick may have been that of a target the first time.
+                text.set_fontweight("bold" if i in targets else "normal")
+                text.set_color(_INTO_TARGET if i in targets else ax.xaxis.label.get_color())
+
+    # Labels take room from the cells, and the cells that are left decide how large the labels may be.
+    label(_SMALLEST_LETTERS, 1)
+    ax.figure.canvas.figure.draw_without_rendering()
+    cell = ax.get_window_extent().height / len(names) * 72 / ax.figure.dpi
+    font_size = float(np.clip(0.72 * cell, _SMALLEST_LETTERS, FONT_SIZE))
+    label(font_size, int(np.ceil(1.15 * font_size / cell)))
+    for target in targets:
+        for rim in (target - 0.5, target + 0.5):
+            ax.axvline(rim, color=_INTO_TARGET, lw=0.8, alpha=0.7)
+            ax.axhline(rim, color=_INTO_TARGET, lw=0.8, alpha=0.7)

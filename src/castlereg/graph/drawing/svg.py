@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterable, Sequence
 
 from castlereg.graph.causal_graph import NOT_PROOF, CausalGraph
-from castlereg.graph.drawing.layered import Box, Places, Point, curves
-from castlereg.graph.drawing.neighbourhood import edges_around, neighbourhood
+from castlereg.graph.drawing.layered import Places, Point, curves
 from castlereg.graph.drawing.picture import (
     CAPTION_SIZE,
     FONT_SIZE,
     MOST_NODES,
     Line,
     Picture,
+    edges_around,
+    neighbourhood,
     picture,
     strongest_edges,
 )
@@ -96,8 +97,14 @@ def _svg(graph: CausalGraph, shown: Picture, caption: bool = True) -> str:
         *(_edge(line, places, into_target=line.effect in graph.targets) for line in shown.lines),
     ]
     for node, box in places.boxes.items():
-        kind = "target" if node in graph.targets else "loose" if node in shown.loose else "node"
-        parts.append(_node(kind, node, shown.labels[node], box))
+        is_target = node in graph.targets
+        parts.append(
+            f'<g class="{"target" if is_target else "loose" if node in shown.loose else "node"}">'
+            f"<title>{_escaped(f'{node}, target' if is_target else node)}</title>"
+            f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" '
+            f'width="{box.width:.1f}" height="{box.height:.1f}" rx="6"/>'
+            f'<text x="{box.x:.1f}" y="{box.y:.1f}" font-size="{FONT_SIZE:g}">{_escaped(shown.labels[node])}</text></g>'
+        )
     if caption:
         parts.append(
             f'<text class="caption" x="{places.width / 2:.1f}" y="{places.height + 2 * _MARGIN:.1f}" '
@@ -133,16 +140,6 @@ def _edge(line: Line, places: Places, into_target: bool) -> str:
         f"<title>{_escaped(_described(line))}</title>"
         f'<path class="near" d="{path}"/>'
         f'<path d="{path}" stroke-width="{line.width:.2f}"{dashed}/>{tip}</g>'
-    )
-
-
-def _node(kind: str, name: str, label: str, box: Box) -> str:
-    title = f"{name}, target" if kind == "target" else name
-    return (
-        f'<g class="{kind}"><title>{_escaped(title)}</title>'
-        f'<rect x="{box.x - box.width / 2:.1f}" y="{box.y - box.height / 2:.1f}" '
-        f'width="{box.width:.1f}" height="{box.height:.1f}" rx="6"/>'
-        f'<text x="{box.x:.1f}" y="{box.y:.1f}" font-size="{FONT_SIZE:g}">{_escaped(label)}</text></g>'
     )
 
 

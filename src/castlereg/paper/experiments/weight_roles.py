@@ -10,7 +10,7 @@ import pandas as pd
 from castlereg.estimators.regressor import CastleRegressorCV
 from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings
 from castlereg.paper.problems import random_problem
-from castlereg.synthetic import roles
+from castlereg.paper.targets import roles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.synthetic import StructuralModel, choose_target, example_dag, random_dag, roles
+from castlereg.paper.targets import choose_target, roles
+from castlereg.synthetic import StructuralModel, example_dag, random_dag
 
 
 def test_roles_around_the_examples_target() -> None:
