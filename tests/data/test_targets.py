@@ -51,7 +51,7 @@ def test_classes_of_any_make(dtype: Any) -> None:
 def test_several_targets_keep_their_names_and_types() -> None:
     frame = {"price": [1.5, 2.5, 3.5], "sold": ["yes", "no", "no"]}
     for y in (pd.DataFrame(frame), pl.DataFrame(frame)):
-        columns, names = read_target(y)
+        _, names = read_target(y)
         assert names == ["price", "sold"]
         assert target_kinds(y, "any") == ["numbers", "classes"]
         assert target_kinds(y, "classes") == ["classes", "classes"]

@@ -1,4 +1,4 @@
-"""Fitting from files: the same schema as from a frame, the same quality as from memory, and errors that name the file."""
+"""Fitting from files: the schema of a frame, the quality of a fit in memory, and errors that name the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import castlereg.search.file_data as file_data
 from castlereg import CastleClassifier, CastleRegressor, EdgeConstraints, NetworkRegressor
-from castlereg.training.sources import FileSource
+from castlereg.training.file_source import FileSource
 from castlereg.training.stack import Stack
 
 pa = pytest.importorskip("pyarrow")
