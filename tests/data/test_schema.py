@@ -50,7 +50,7 @@ def test_numbers_named_as_categories_are_levels() -> None:
     schema = schema_of([3, 7, 6, 3, None], categorical=True)
     assert schema.kind == "categorical"
     assert schema.levels == (3.0, 6.0, 7.0)
-    assert schema.node() == Node("categorical", 3, gaps=True)
+    assert schema.node() == Node("categorical", 3, missing=True)
     assert schema_of([3, 7, 3], categorical=True).node() == Node("binary")
 
 

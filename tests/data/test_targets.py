@@ -116,3 +116,11 @@ def test_numbers_stored_as_objects_are_numbers() -> None:
         (column,), _ = read_target(np.array(stored, object))
         assert column.dtype.kind == kind
         assert column.tolist() == stored
+
+
+def test_what_is_not_a_number_is_named() -> None:
+    for values, shown in ((["1", 2], "'1' in row 0"), ([1, 2j], "2j in row 1")):
+        with pytest.raises(ValueError, match=f"y has {shown}, which is not a number"):
+            as_numbers(np.array(values, object), "y")
+    with pytest.raises(ValueError, match="y contains infinity: inf in row 1"):
+        as_numbers(np.array([1, 10**400], object), "y")

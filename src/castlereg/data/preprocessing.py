@@ -61,20 +61,13 @@ class _ChannelArrays(NamedTuple):
 
     @classmethod
     def of(cls, channels: Sequence[Channel]) -> _ChannelArrays:
-        def where(condition: Callable[[Channel], bool]) -> NDArray[np.int64]:
-            return np.flatnonzero([condition(channel) for channel in channels])
-
-        return cls(
-            np.array([channel.column for channel in channels]),
-            np.array([channel.level for channel in channels]),
-            np.array([channel.center for channel in channels]),
-            np.array([channel.spread for channel in channels]),
-            np.array([channel.fill for channel in channels]),
-            np.array([channel.unknown or 0.0 for channel in channels]),
-            where(lambda channel: channel.kind == "level"),
-            where(lambda channel: channel.kind == "missing"),
-            where(lambda channel: channel.kind == "value" and channel.unknown is not None),
-        )
+        names = ("column", "level", "center", "spread", "fill")
+        fields = [np.array([getattr(channel, name) for channel in channels]) for name in names]
+        kind = np.array([channel.kind for channel in channels])
+        is_coded = np.array([channel.unknown is not None for channel in channels])
+        levels, missing, coded = map(np.flatnonzero, (kind == "level", kind == "missing", (kind == "value") & is_coded))
+        unknown = np.array([channel.unknown or 0.0 for channel in channels])
+        return cls._make([*fields, unknown, levels, missing, coded])
 
 
 @dataclass(frozen=True)
@@ -189,13 +182,13 @@ class Preprocessing:
         node, j = self.nodes[k], self.order[k]
         # Between the two values of a binary column, the mean of a numeric one, none of the levels otherwise.
         neutral = 0.5 if node.kind == "binary" else 0.0
-        fill = np.nan if node.gaps else neutral
+        fill = np.nan if node.missing else neutral
         if node.kind == "categorical":
             yield from (Channel(j, "level", level, fill=fill, unknown=neutral) for level in range(node.levels))
         else:
             unknown = neutral if self.schema[j].is_coded else None
             yield Channel(j, "value", -1, float(self.center[k]), float(self.spread[k]), fill, unknown)
-        if node.gaps:
+        if node.missing:
             yield Channel(j, "missing", fill=1.0)
 
     @cached_property
@@ -303,8 +296,8 @@ class Preprocessing:
 
 def _row_order(rows: Rows, order: Sequence[int]) -> NDArray[np.int64]:
     """Order rows by targets, columns and weights."""
-    keys: list[Iterator[NDArray[Any]] | Sequence[NDArray[Any]]] = [rows.targets, map(rows.columns.column, order)]
-    return row_order(chain(*keys, [] if rows.weight is None else [rows.weight]))
+    weight = () if rows.weight is None else (rows.weight,)
+    return row_order(chain[NDArray[Any]](rows.targets, map(rows.columns.column, order), weight))
 
 
 def _scale(column: ColumnSchema, cells: NDArray[np.float64]) -> tuple[float, float]:

@@ -90,18 +90,7 @@ class Columns:
 
 
 def read_columns(X: Any, what: str = "X") -> Columns:
-    """Read a frame of pandas or polars, or an array-like of shape (rows, columns); ``what`` is its name in messages.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> columns = read_columns(pd.DataFrame({"age": [31, None], "city": ["Rome", "Oslo"]}))
-    >>> columns.cells
-    array([[31.,  1.],
-           [nan,  0.]])
-    >>> columns.types[1].levels
-    ('Oslo', 'Rome')
-    """
+    """Read a frame of pandas or polars, or an array-like of shape (rows, columns); ``what`` is its name in messages."""
     if is_frame(X):
         columns = _read_frame(X, what)
     else:
@@ -191,7 +180,7 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
         codes, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
         return _in_order(codes, [str(text) for text in texts], ColumnType(name, "text"))
     if holds in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
-        cells = [np.nan if missing else _number(v) for v, missing in zip(column, column.isna(), strict=True)]
+        cells = [np.nan if missing else as_float(v) for v, missing in zip(column, column.isna(), strict=True)]
         return np.array(cells, np.float64), ColumnType(name)
     if holds in ("date", "datetime", "datetime64"):
         return _days(pd.to_datetime(column, utc=True)), ColumnType(name, "dates")
@@ -206,10 +195,11 @@ def _is_text(column: pd.Series) -> bool:
     return bool(pd.api.types.infer_dtype(column, skipna=True) == "string")
 
 
-def _number(value: Any) -> float:
+def as_float(value: Any) -> float:
+    """Convert a number; a whole number beyond float64 is infinite."""
     try:
         return float(value)
-    except OverflowError:  # a whole number beyond float64
+    except OverflowError:
         return np.inf if value > 0 else -np.inf
 
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from castlereg.data.missing import MISSING_MARKS
 from castlereg.data.reading import Columns, ColumnType, Holds, Level, as_numbers, check_range, listed
-from castlereg.layout import Node
+from castlereg.layout import Kind, Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
 
@@ -65,13 +65,10 @@ class ColumnSchema:
 
     def node(self, clipped: bool = False) -> Node:
         """Return the column's node; ``clipped`` applies to numeric columns only."""
-        has_missing = self.missing > 0 and self.holds != "nothing"
-        if self.kind == "categorical":
-            assert self.levels is not None
-            return Node("categorical", len(self.levels), gaps=has_missing)
-        if self.kind == "binary":
-            return Node("binary", gaps=has_missing)
-        return Node(gaps=has_missing, clipped=clipped and self.kind == "numeric")
+        kind: Kind = "numeric" if self.kind == "ordinal" else self.kind
+        n_levels = len(self.levels or ()) if kind == "categorical" else 1
+        missing = self.missing > 0 and self.holds != "nothing"
+        return Node(kind, n_levels, missing=missing, clipped=clipped and self.kind == "numeric")
 
 
 class KindChanged(ValueError):
@@ -150,19 +147,7 @@ class ColumnSurvey:
 
 
 def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X") -> tuple[ColumnSchema, ...]:
-    """Decide what every column is, by the rule of this module; ``categorical`` columns hold levels even as numbers.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from castlereg.data.reading import read_columns
-    >>> frame = pd.DataFrame({"rooms": [1, 2, 3, 2], "garden": [True, False, None, True], "area": list("abca")})
-    >>> for column in infer_schema(read_columns(frame), [False, False, False]):
-    ...     print(column.name, column.kind, column.levels, column.missing)
-    rooms ordinal None 0
-    garden binary None 1
-    area categorical ('a', 'b', 'c') 0
-    """
+    """Decide what every column is, by the rule of this module; ``categorical`` columns hold levels even as numbers."""
     surveys = list(map(ColumnSurvey, columns.names, categorical))
     for j, survey in enumerate(surveys):
         survey.add(columns.types[j], columns.column(j))
