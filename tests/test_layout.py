@@ -35,19 +35,19 @@ def test_constant_nodes_have_no_edges(mixed_layout: Layout) -> None:
 
 
 def test_a_node_with_gaps_has_a_flag_behind_its_values() -> None:
-    layout = Layout((Node(gaps=True), Node("categorical", 3, gaps=True), Node(clipped=True), Node(target=True)))
+    layout = Layout((Node(missing=True), Node("categorical", 3, missing=True), Node(clipped=True), Node(target=True)))
     np.testing.assert_array_equal(layout.channel_nodes, [0, 0, 1, 1, 1, 1, 2, 3])
-    np.testing.assert_array_equal(layout.is_flag, [0, 1, 0, 0, 0, 1, 0, 0])
+    np.testing.assert_array_equal(layout.is_indicator, [0, 1, 0, 0, 0, 1, 0, 0])
     np.testing.assert_array_equal(layout.is_clipped, [0, 0, 0, 0, 0, 0, 1, 0])
     np.testing.assert_array_equal(layout.output_channels[:, 0], [0, 2, 6, 7])
     np.testing.assert_array_equal(layout.output_channels[1], [2, 3, 4])
-    assert layout.has_gaps
+    assert layout.has_missing
     assert layout.n_feature_channels == 7
     assert not layout.edge_mask()[2:6, 1].any()
 
 
 def test_neighbours_alike_are_found() -> None:
-    layout = Layout((Node("binary"), Node(), Node(gaps=True), Node("categorical", 3), Node(target=True)))
+    layout = Layout((Node("binary"), Node(), Node(missing=True), Node("categorical", 3), Node(target=True)))
     assert [(node.kind, at.start, at.stop) for node, at in layout.alike] == [
         ("binary", 0, 1),
         ("numeric", 1, 3),
@@ -62,7 +62,7 @@ def test_neighbours_alike_are_found() -> None:
         (lambda: Node("ordinal"), "ordinal"),  # type: ignore[arg-type]
         (lambda: Node("categorical", 1), "levels=1"),
         (lambda: Node("numeric", 3), "levels=3"),
-        (lambda: Node(target=True, gaps=True), "a target has no gaps"),
+        (lambda: Node(target=True, missing=True), "a target has no missing values"),
         (lambda: Node("binary", clipped=True), "only numeric nodes can be clipped, not binary"),
         (lambda: Layout((Node(target=True), Node())), "after all features"),
         (lambda: Layout((Node(),)), "needs a feature and a target"),

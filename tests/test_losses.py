@@ -66,7 +66,7 @@ def test_log_likelihood_is_that_of_gaussian_noise_of_each_columns_own_size(rng: 
 
 
 def test_log_likelihood_counts_only_known_values(rng: np.random.Generator) -> None:
-    layout = Layout((Node(gaps=True), Node(target=True)))
+    layout = Layout((Node(missing=True), Node(target=True)))
     losses = rng.random((6, 2))
     observed = np.ones((6, 2))
     observed[[1, 4], 0] = 0

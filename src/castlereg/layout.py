@@ -2,7 +2,7 @@
 
 A *node* is one variable: a column of the table, or a target. A *channel* is one
 number that enters the network: a numeric or binary node has one, a categorical node
-one per level, and a node whose cells may be missing one more, the missing flag. A
+one per level, and a node whose cells may be missing one more, the missing indicator. A
 :class:`Layout` says which channels belong to which node and which loss each node
 has. It holds no names and no data, so two tables with the same kinds of columns share
 one layout and one compiled program.
@@ -33,9 +33,9 @@ class Node:
         Number of levels of a categorical node; 1 for the other kinds.
     target : bool
         Whether this is a target, which is never an input of a target's sub-network.
-    gaps : bool
-        Whether cells may be missing: a flag stands behind the node's other channels, and missing cells do not count
-        in its loss.
+    missing : bool
+        Whether cells may be missing: an indicator stands behind the node's other channels, and missing cells do not
+        count in its loss.
     clipped : bool
         Whether values far from the others are drawn in smoothly, see
         :func:`castlereg.data.table.smooth_clip`.
@@ -44,7 +44,7 @@ class Node:
     kind: Kind = "numeric"
     levels: int = 1
     target: bool = False
-    gaps: bool = False
+    missing: bool = False
     clipped: bool = False
 
     def __post_init__(self) -> None:
@@ -54,15 +54,15 @@ class Node:
             raise ValueError(f"a categorical node needs at least 2 levels, got levels={self.levels}")
         if self.kind != "categorical" and self.levels != 1:
             raise ValueError(f"a {self.kind} node has levels=1, got levels={self.levels}")
-        if self.target and (self.gaps or self.clipped):
-            raise ValueError("a target has no gaps and is not clipped")
+        if self.target and (self.missing or self.clipped):
+            raise ValueError("a target has no missing values and is not clipped")
         if self.clipped and self.kind != "numeric":
             raise ValueError(f"only numeric nodes can be clipped, not {self.kind} ones")
 
     @property
     def channels(self) -> int:
-        """Number of channels: one per level, and the missing flag."""
-        return self.levels + self.gaps
+        """Number of channels: one per level, and the missing indicator."""
+        return self.levels + self.missing
 
 
 @dataclass(frozen=True)
@@ -127,19 +127,19 @@ class Layout:
         return int(sum(node.channels for node in self.nodes if not node.target))
 
     @cached_property
-    def is_flag(self) -> NDArray[np.bool_]:
-        """Which channels are missing flags, shape (channels,)."""
+    def is_indicator(self) -> NDArray[np.bool_]:
+        """Which channels are missing indicators, shape (channels,)."""
         return np.concatenate([np.arange(node.channels) >= node.levels for node in self.nodes])
 
     @cached_property
     def is_clipped(self) -> NDArray[np.bool_]:
         """Which channels are drawn in smoothly, shape (channels,)."""
-        return np.array([node.clipped for node in self.nodes])[self.channel_nodes] & ~self.is_flag
+        return np.array([node.clipped for node in self.nodes])[self.channel_nodes] & ~self.is_indicator
 
     @cached_property
-    def has_gaps(self) -> bool:
+    def has_missing(self) -> bool:
         """Whether cells of any node may be missing."""
-        return any(node.gaps for node in self.nodes)
+        return any(node.missing for node in self.nodes)
 
     @cached_property
     def output_width(self) -> int:

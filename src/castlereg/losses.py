@@ -128,7 +128,7 @@ def as_batch(encoded: Any, weight: Any, by: Standardization, layout: Layout) -> 
     numeric = layout.is_kind("numeric")[layout.channel_nodes]
     truth = x if numeric.all() else xp.where(numeric, x, encoded)
     truth = truth[..., None] if layout.n_channels == layout.n_nodes else truth[..., layout.output_channels]
-    if not layout.has_gaps:
+    if not layout.has_missing:
         return Batch(x, truth, weight)
     # Standardized, the mean is zero: that is what missing values are filled with.
     missing = xp.isnan(truth[..., 0])

@@ -336,7 +336,7 @@ def _as_seen(graph: _Graph, networks: Networks, block: _Tensor) -> _Tensor:
     if by.clip_center is not None and by.clip_rate is not None:
         drawn_in = smooth_clip((seen - by.clip_center[:, None, :d]) * by.clip_rate[:, None, :d])
         seen = graph("Where", layout.is_clipped[:d], drawn_in, seen)
-    if layout.has_gaps:
+    if layout.has_missing:
         seen = graph("Where", graph("IsNaN", seen), by.shift[:, None, :d].astype(np.float64), seen)
     return seen
 

@@ -13,6 +13,7 @@ def test_check_range_names_row_and_column() -> None:
     with pytest.raises(ValueError, match=r"X has -1e\+39 in row 1 of column 'b'"):
         check_range(np.array([[0.0, np.nan], [0.0, -1e39]]), ["a", "b"], "X")
     check_range(np.array([[0.0, np.nan], [0.0, -3e38]]), ["a", "b"], "X")
+    check_range(np.full((2, 1), np.nan), ["a"], "X")
 
 
 @pytest.mark.parametrize(("shape", "message"), [((0, 2), "X has no rows"), ((2, 0), "X has no columns")])

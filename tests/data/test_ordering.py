@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castlereg.data.rows import column_order, repeated_rows, row_order
+from castlereg.data.rows import column_order, ranked, repeated_rows, row_order
 from castlereg.layout import Node
 
 
@@ -28,7 +28,14 @@ def test_strings_can_be_ordered() -> None:
     np.testing.assert_array_equal(row_order([np.array(["b", "a", "c"])]), [1, 0, 2])
 
 
-def test_heavy_whole_weights_are_not_copied() -> None:
+def test_missing_values_rank_last_and_alike() -> None:
+    ranks, n_values = ranked(np.array([5.0, np.nan, 3.0, 5.0, np.nan]))
+    assert (ranks.tolist(), n_values) == ([1, 2, 0, 1, 2], 3)
+
+
+def test_whole_weights_are_repetitions_unless_heavy() -> None:
+    np.testing.assert_array_equal(repeated_rows(np.array([1.0, 0.0, 2.0])), [0, 2, 2])
+    assert repeated_rows(np.array([0.5, 1.0])) is None
     assert repeated_rows(np.array([1000.0, 5000.0])) is None
 
 
@@ -37,7 +44,7 @@ def test_heavy_whole_weights_are_not_copied() -> None:
 def test_order_and_units_of_columns_and_rows_do_not_matter(n: int, d: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     cells, target = rng.normal(size=(n, d)), rng.integers(0, 3, n)
-    nodes = [Node(), Node("binary"), Node(), Node("categorical", 3), Node(gaps=True)][:d]
+    nodes = [Node(), Node("binary"), Node(), Node("categorical", 3), Node(missing=True)][:d]
     names = [f"name {j}" for j in range(d)]
     order = [names[j] for j in column_order(cells.T, target, nodes, names)]
     columns, rows = rng.permutation(d), rng.permutation(n)

@@ -43,9 +43,9 @@ def test_every_kind_has_its_channels() -> None:
     )
     preprocessing = in_users_order(fitted(frame))
     assert preprocessing.nodes == (
-        Node(gaps=True),
-        Node("binary", gaps=True),
-        Node("categorical", 3, gaps=True),
+        Node(missing=True),
+        Node("binary", missing=True),
+        Node("categorical", 3, missing=True),
         Node(),
     )
     channels = preprocessing.encode(preprocessing.cells(read_columns(frame)))

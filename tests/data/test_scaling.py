@@ -20,7 +20,7 @@ from castlereg.data.table import (
 )
 from castlereg.layout import Layout, Node
 
-GAPS = Layout((Node(gaps=True), Node("categorical", 3, gaps=True), Node("binary"), Node(target=True)))
+GAPS = Layout((Node(missing=True), Node("categorical", 3, missing=True), Node("binary"), Node(target=True)))
 
 
 def gaps_table(rng: np.random.Generator, weight: np.ndarray | None = None) -> Table:

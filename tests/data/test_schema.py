@@ -50,7 +50,7 @@ def test_numbers_named_as_categories_are_levels() -> None:
     schema = schema_of([3, 7, 6, 3, None], categorical=True)
     assert schema.kind == "categorical"
     assert schema.levels == (3.0, 6.0, 7.0)
-    assert schema.node() == Node("categorical", 3, gaps=True)
+    assert schema.node() == Node("categorical", 3, missing=True)
     assert schema_of([3, 7, 3], categorical=True).node() == Node("binary")
 
 
@@ -149,7 +149,7 @@ def test_categorical_features_by_name_index_or_mask(given: Any) -> None:
         ([3], "categorical_features has index 3, and X has 3 columns"),
         ([True], "a mask of 1 columns, and X has 3"),
         ("b", "must be a sequence"),
-        ([1.5], "1.5, which is no column name or index"),
+        ([1.5], "1.5, which is not a column name or index"),
     ],
 )
 def test_bad_categorical_features_are_refused(given: Any, message: str) -> None:

@@ -70,5 +70,5 @@ def test_facebook() -> None:
     by_name = {column.name: column for column in schema}
     assert {name: one.missing for name, one in by_name.items() if one.missing} == {"Paid": 1, "like": 1, "share": 4}
     assert by_name["Type"].levels == ("Link", "Photo", "Status", "Video")
-    assert by_name["Paid"].node() == Node("binary", gaps=True)
+    assert by_name["Paid"].node() == Node("binary", missing=True)
     assert by_name["Category"].kind == "ordinal"  # codes: for the user to call categorical

@@ -8,9 +8,14 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, StratifiedKFold
 
-from castlereg.data.rows import folds, random_split, splits_with_test_rows, stratified_split
+from castlereg.data.rows import folds, n_held_out, random_split, splits_with_test_rows, stratified_split
 
 CLASSES = np.repeat([0, 1, 2], [60, 30, 10])
+
+
+def test_at_least_one_row_is_held_out_and_two_are_left() -> None:
+    assert [n_held_out(n, 0.1) for n in (3, 25, 100)] == [1, 2, 10]
+    assert n_held_out(3, 0.9) == 1
 
 
 def test_held_out_rows_are_random_and_ascending(rng: np.random.Generator) -> None:
@@ -26,7 +31,7 @@ def test_a_share_of_every_class_is_held_out(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(np.sort(np.r_[train, held]), np.arange(100))
     train, held = stratified_split(np.array([0, 0, 0, 1]), 0.5, rng)
     assert 3 in train  # the only row of its class
-    with pytest.raises(ValueError, match="3 rows of 3 classes leave none to stop by"):
+    with pytest.raises(ValueError, match="3 rows of 3 classes leave none for validation"):
         stratified_split(np.arange(3), 0.5, rng)
 
 

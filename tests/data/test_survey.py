@@ -9,7 +9,8 @@ import pytest
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import read_columns
 from castlereg.data.rows import Rows
-from castlereg.data.survey import KindChanged, TableSurvey
+from castlereg.data.schema import KindChanged, schema_of
+from castlereg.data.survey import TableSurvey
 from castlereg.data.targets import NumericTarget
 
 
@@ -31,6 +32,7 @@ def odd(rng: np.random.Generator) -> pd.DataFrame:
             "binary": rng.choice([-2.0, 7.5], n),
             "ordinal": rng.integers(0, 5, n),
             "code": rng.integers(0, 4, n),
+            "pair of codes": rng.choice([3, 7], n),
             "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
             "two": rng.choice(["yes", "no"], n),
             "many": [f"level {i}" for i in rng.integers(0, 150, n)],
@@ -46,7 +48,7 @@ def odd(rng: np.random.Generator) -> pd.DataFrame:
 @pytest.mark.filterwarnings("ignore:.*(constant columns|joined|read as numbers|more than 100 levels)")
 @pytest.mark.parametrize("size", [97, 600])
 def test_schema_and_scales_are_those_of_the_whole(odd: pd.DataFrame, size: int) -> None:
-    categorical = [name == "code" for name in odd]
+    categorical = ["code" in name for name in odd]
     target = NumericTarget("y", 0.0, 1.0)
     rows = Rows(read_columns(odd), (np.arange(len(odd)),))
     whole, _ = Preprocessing.fit(rows, None, lambda _: (target,), categorical=categorical)
@@ -67,4 +69,4 @@ def test_a_column_that_changes_its_kind_is_told_by_name() -> None:
 def test_free_text_is_refused_as_in_memory() -> None:
     frame = pd.DataFrame({"id": [f"person {i}" for i in range(60)]})
     with pytest.raises(ValueError, match="60 different values in 60 rows of column 'id'"):
-        surveyed(frame, [False], 25).schema("X", {})
+        schema_of(surveyed(frame, [False], 25).columns, "X", {})

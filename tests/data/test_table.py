@@ -15,6 +15,10 @@ def test_rounded_up_wastes_little_and_has_few_values(n: int) -> None:
     assert rounded_up(rounded_up(n)) == rounded_up(n)
 
 
+def test_rounded_sizes() -> None:
+    assert [rounded_up(n) for n in (3, 100, 1025, 100_000)] == [16, 128, 1152, 106496]
+
+
 def test_few_rounded_sizes_serve_many_tables() -> None:
     assert len({rounded_up(n) for n in range(1, 100_000)}) < 70
 

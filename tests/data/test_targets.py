@@ -51,7 +51,7 @@ def test_classes_of_any_make(dtype: Any) -> None:
 def test_several_targets_keep_their_names_and_types() -> None:
     frame = {"price": [1.5, 2.5, 3.5], "sold": ["yes", "no", "no"]}
     for y in (pd.DataFrame(frame), pl.DataFrame(frame)):
-        columns, names = read_target(y)
+        _, names = read_target(y)
         assert names == ["price", "sold"]
         assert target_kinds(y, "any") == ["numbers", "classes"]
         assert target_kinds(y, "classes") == ["classes", "classes"]
@@ -116,3 +116,11 @@ def test_numbers_stored_as_objects_are_numbers() -> None:
         (column,), _ = read_target(np.array(stored, object))
         assert column.dtype.kind == kind
         assert column.tolist() == stored
+
+
+def test_what_is_not_a_number_is_named() -> None:
+    for values, shown in ((["1", 2], "'1' in row 0"), ([1, 2j], "2j in row 1")):
+        with pytest.raises(ValueError, match=f"y has {shown}, which is not a number"):
+            as_numbers(np.array(values, object), "y")
+    with pytest.raises(ValueError, match="y contains infinity: inf in row 1"):
+        as_numbers(np.array([1, 10**400], object), "y")

@@ -94,7 +94,7 @@ def test_an_edge_that_carries_nothing_is_still_an_edge(rng: np.random.Generator)
 
 
 def test_missing_values_do_not_count(rng: np.random.Generator) -> None:
-    layout = Layout((Node(), Node(gaps=True), Node(target=True)))
+    layout = Layout((Node(), Node(missing=True), Node(target=True)))
     weights = rng.normal(size=(4, 3)) * layout.edge_mask()
     x = np.insert(uncorrelated(rng, 3), 2, 0.0, axis=1)
     observed = np.ones((400, 3))

@@ -130,7 +130,7 @@ def test_classes_count_by_the_squared_error_of_their_probabilities() -> None:
     brier = (model.predict_proba(X)[:, 1] - (y == "yes")) ** 2
     without = together - brier
     assert (without > -1e-6).all()
-    gaps = np.asarray(batch.observed)[:, [node.gaps for node in layout.nodes]]
+    gaps = np.asarray(batch.observed)[:, [node.missing for node in layout.nodes]]
     assert gaps.sum() == 90 - len(range(0, 90, 7))
     assert generalization_bound(model, X, y).total > together.mean()
 

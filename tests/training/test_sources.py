@@ -57,7 +57,7 @@ def with_missing_values(data: Table) -> Table:
     missing = np.random.default_rng(5).random(len(data.inputs)) < 0.2
     inputs = np.insert(data.inputs, 1, missing, axis=1)
     inputs[missing, 0] = np.nan
-    layout = Layout((Node(gaps=True), Node(clipped=True), *data.layout.nodes[2:]))
+    layout = Layout((Node(missing=True), Node(clipped=True), *data.layout.nodes[2:]))
     return Table(inputs.astype(np.float32), layout)
 
 

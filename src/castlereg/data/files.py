@@ -24,48 +24,19 @@ from castlereg.options import did_you_mean
 _SEPARATORS = {".csv": (",", ";"), ".tsv": ("\t",), ".tab": ("\t",), ".txt": (",", ";", "\t", "|", r"\s+")}
 _PARQUET = (".parquet", ".pq")
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
-_INDEX = "__index_level_"
 
 
 @dataclass(frozen=True)
 class TableFile:
-    r"""A table in a file, in a folder of Parquet files, or on standard input.
+    """A table in a file, in a folder of Parquet files, or on standard input."""
 
-    Parameters
-    ----------
-    path : Path
-        As the user gave it.
-    parts : tuple of Path
-        The files, in the order of their names.
-    format : {"parquet", "csv"}
-        "csv" with any separator.
-    separator : str
-        Of a text file.
-    content : str, optional
-        What standard input had.
-    texts : tuple of str
-        Columns of a text file that are text, though some pieces of them look like numbers.
-    marks : mapping of str to tuple of str
-        Texts that are missing values in columns of a text file, besides those that always are.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "homes.txt"
-    ...     _ = path.write_text("area|city\n80|Oslo\n?|Rome\n")
-    ...     table = TableFile.open(path)
-    ...     table.columns(), table.read()["area"].tolist()
-    (['area', 'city'], [80.0, nan])
-    """
-
-    path: Path
-    parts: tuple[Path, ...]
-    format: Literal["parquet", "csv"]
+    path: Path  # as the user gave it
+    parts: tuple[Path, ...]  # the files, in the order of their names
+    format: Literal["parquet", "csv"]  # "csv" with any separator
     separator: str = ","
-    content: str | None = field(default=None, repr=False)
-    texts: tuple[str, ...] = ()
-    marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    content: str | None = field(default=None, repr=False)  # of standard input
+    texts: tuple[str, ...] = ()  # columns of a text file that are text, though some pieces look like numbers
+    marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # texts that are missing values in a column too
 
     @classmethod
     def open(cls, path: Any) -> TableFile:
@@ -77,7 +48,8 @@ class TableFile:
             siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
             raise FileNotFoundError(f"there is no file {str(path)!r}{did_you_mean(path.name, siblings)}")
         if path.is_dir():
-            parts = tuple(sorted(p for p in path.rglob("*") if _suffix(p) in _PARQUET and not _hidden(p, path)))
+            files = [part for part in sorted(path.rglob("*")) if _suffix(part) in _PARQUET]
+            parts = tuple(p for p in files if not any(name[0] in "._" for name in p.relative_to(path).parts))
             if not parts:
                 raise ValueError(f"folder {str(path)!r} has no Parquet files (*.parquet): give one that has, or a file")
             return cls(path, parts, "parquet")
@@ -107,8 +79,8 @@ class TableFile:
         first, known = kinds[0]
         for part, of_part in kinds[1:]:
             for name in {*known, *of_part}:
-                if known.get(name) != of_part.get(name):
-                    kind, other = (k.get(name, "no such column") for k in (known, of_part))
+                kind, other = (k.get(name, "no such column") for k in (known, of_part))
+                if kind != other:
                     raise ValueError(
                         f"column {name!r} is {kind} in {str(first)!r} and {other} in {str(part)!r}: "
                         "write all files with the same columns and types"
@@ -117,12 +89,18 @@ class TableFile:
 
     def read(self) -> pd.DataFrame:
         """Read the whole table; one without rows is rejected."""
+        names = self.columns()
         if self.format == "csv":
             with self._errors():
-                frame = pd.read_csv(self._source(), **self._options(self.columns()))
+                frame = pd.read_csv(self._source(), **self._options(names))
         else:
-            names = self.columns()
-            frame = _joined_parquet(self.parts, names)[names]
+            import pyarrow as pa
+
+            tables = []
+            for part in self.parts:
+                with _parquet(part) as file:
+                    tables.append(file.read(columns=names))
+            frame = pa.concat_tables(tables, promote_options="permissive").to_pandas(ignore_metadata=True)[names]
         if not len(frame):
             raise ValueError(f"{self} has no rows")
         return frame
@@ -145,8 +123,6 @@ class TableFile:
         return "standard input" if self.content is not None else f"file {str(self.path)!r}"
 
     def _separated(self, separators: Sequence[str]) -> TableFile:
-        if len(separators) == 1:
-            return replace(self, separator=separators[0])
         return replace(self, separator=max(separators, key=lambda separator: len(self._header(separator))))
 
     def _header(self, separator: str) -> list[str]:
@@ -192,10 +168,6 @@ def _suffix(path: Path) -> str:
     return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
 
 
-def _hidden(path: Path, folder: Path) -> bool:
-    return any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-
-
 def _parquet(path: Path) -> Any:
     try:
         import pyarrow as pa
@@ -207,17 +179,6 @@ def _parquet(path: Path) -> Any:
         return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
     except pa.ArrowInvalid as error:
         raise ValueError(f"file {str(path)!r} is not a Parquet file: {error}") from None
-
-
-def _joined_parquet(parts: Sequence[Path], columns: Sequence[str]) -> pd.DataFrame:
-    import pyarrow as pa
-
-    tables = []
-    for part in parts:
-        with _parquet(part) as file:
-            tables.append(file.read(columns=list(columns)))
-    frame: pd.DataFrame = pa.concat_tables(tables, promote_options="permissive").to_pandas(ignore_metadata=True)
-    return frame
 
 
 def _parquet_kinds(path: Path) -> dict[str, str]:
@@ -234,7 +195,7 @@ def _parquet_kinds(path: Path) -> dict[str, str]:
                 f"column {column.name!r} of {str(path)!r} has the extension type {name!r}, which is not read: "
                 "write it as numbers, text or dates"
             )
-        if column.name not in index and not column.name.startswith(_INDEX):
+        if column.name not in index and not column.name.startswith("__index_level_"):
             kinds[column.name] = _kind(column.type)
     return kinds
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -58,23 +58,6 @@ class _ChannelArrays(NamedTuple):
     levels: NDArray[np.int64]
     missing: NDArray[np.int64]
     coded: NDArray[np.int64]  # values that are indices into levels
-
-    @classmethod
-    def of(cls, channels: Sequence[Channel]) -> _ChannelArrays:
-        def where(condition: Callable[[Channel], bool]) -> NDArray[np.int64]:
-            return np.flatnonzero([condition(channel) for channel in channels])
-
-        return cls(
-            np.array([channel.column for channel in channels]),
-            np.array([channel.level for channel in channels]),
-            np.array([channel.center for channel in channels]),
-            np.array([channel.spread for channel in channels]),
-            np.array([channel.fill for channel in channels]),
-            np.array([channel.unknown or 0.0 for channel in channels]),
-            where(lambda channel: channel.kind == "level"),
-            where(lambda channel: channel.kind == "missing"),
-            where(lambda channel: channel.kind == "value" and channel.unknown is not None),
-        )
 
 
 @dataclass(frozen=True)
@@ -189,39 +172,39 @@ class Preprocessing:
         node, j = self.nodes[k], self.order[k]
         # Between the two values of a binary column, the mean of a numeric one, none of the levels otherwise.
         neutral = 0.5 if node.kind == "binary" else 0.0
-        fill = np.nan if node.gaps else neutral
+        fill = np.nan if node.missing else neutral
         if node.kind == "categorical":
             yield from (Channel(j, "level", level, fill=fill, unknown=neutral) for level in range(node.levels))
         else:
             unknown = neutral if self.schema[j].is_coded else None
             yield Channel(j, "value", -1, float(self.center[k]), float(self.spread[k]), fill, unknown)
-        if node.gaps:
+        if node.missing:
             yield Channel(j, "missing", fill=1.0)
 
     @cached_property
     def _arrays(self) -> _ChannelArrays:
-        return _ChannelArrays.of(self.channels)
+        channels, names = self.channels, ("column", "level", "center", "spread", "fill")
+        fields = [np.array([getattr(channel, name) for channel in channels]) for name in names]
+        unknown = np.array([channel.unknown or 0.0 for channel in channels])
+        is_coded = np.array([channel.unknown is not None for channel in channels])
+        kind = np.array([channel.kind for channel in channels])
+        masks = (kind == "level", kind == "missing", (kind == "value") & is_coded)
+        return _ChannelArrays._make([*fields, unknown, *map(np.flatnonzero, masks)])
 
     @cached_property
     def _is_numbers(self) -> bool:
         return all(column.holds == "numbers" and not column.is_coded for column in self.schema)
 
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
-        """Number the levels of another table with the same columns, shape (rows, columns), and warn of unknown ones.
-
-        Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values.
-        """
+        """Number the levels of another table with the same columns by :func:`~castlereg.data.schema.coded_columns`."""
         if self._is_numbers and columns.types is unnamed_numbers(len(self.schema)):
             return columns.cells
         return coded_columns(columns, self.schema, what).cells
 
     def coded(self, rows: Rows, what: str = "X", what_of_targets: str = "y") -> Rows:
         """Number the levels of other rows, as :meth:`cells` does, and check their targets."""
-        return replace(
-            rows,
-            columns=coded_columns(rows.columns, self.schema, what),
-            targets=self._checked_targets(rows, what_of_targets),
-        )
+        columns = coded_columns(rows.columns, self.schema, what)
+        return replace(rows, columns=columns, targets=self._checked_targets(rows, what_of_targets))
 
     def _checked_targets(self, rows: Rows, what: str) -> tuple[NDArray[Any], ...]:
         return tuple(target.checked(values, what) for target, values in zip(self.targets, rows.targets, strict=True))
@@ -270,16 +253,13 @@ class Preprocessing:
 
     def table(self, *parts: Rows, edges: EdgeRules | None = None) -> Table:
         """Encode coded rows for training, one part below the other; ``edges`` are for columns in the user's order."""
-        weight = None
-        if any(part.weight is not None for part in parts):
-            weights = [np.ones(len(part)) if part.weight is None else part.weight for part in parts]
-            weight = np.concatenate(weights).astype(np.float32)
+        weights = [np.ones(len(part)) if part.weight is None else part.weight for part in parts]
+        is_weighted = any(part.weight is not None for part in parts)
+        weight = np.concatenate(weights).astype(np.float32) if is_weighted else None
         n_rows = sum(map(len, parts))
         room = room_for(n_rows, self.layout.n_channels)
-        first = 0
-        for part in parts:
-            self._fill(room[first : first + len(part)], part)
-            first += len(part)
+        for part, last in zip(parts, accumulate(map(len, parts)), strict=True):
+            self._fill(room[last - len(part) : last], part)
         rules = None if edges is None else edges.reordered(self.node_order())
         return Table(room[:n_rows], self.layout, weight, self.constant, rules, room)
 
@@ -295,16 +275,14 @@ class Preprocessing:
 
     def classes_of(self, rows: Rows) -> NDArray[np.int64] | None:
         """Number the classes of the first target that has any; None when all targets are numbers."""
-        for target, values in zip(self.targets, rows.targets, strict=True):
-            if isinstance(target, ClassTarget):
-                return target.codes(values)
-        return None
+        pairs = zip(self.targets, rows.targets, strict=True)
+        return next((target.codes(values) for target, values in pairs if isinstance(target, ClassTarget)), None)
 
 
 def _row_order(rows: Rows, order: Sequence[int]) -> NDArray[np.int64]:
     """Order rows by targets, columns and weights."""
-    keys: list[Iterator[NDArray[Any]] | Sequence[NDArray[Any]]] = [rows.targets, map(rows.columns.column, order)]
-    return row_order(chain(*keys, [] if rows.weight is None else [rows.weight]))
+    weight = () if rows.weight is None else (rows.weight,)
+    return row_order(chain[NDArray[Any]](rows.targets, map(rows.columns.column, order), weight))
 
 
 def _scale(column: ColumnSchema, cells: NDArray[np.float64]) -> tuple[float, float]:

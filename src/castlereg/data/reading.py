@@ -18,9 +18,11 @@ None, NaN, NaT, pd.NA           missing values
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import repeat
 from numbers import Number
 from typing import Any, Literal, NoReturn
 
@@ -52,12 +54,9 @@ class ColumnType:
 
 @dataclass(frozen=True)
 class Columns:
-    """A table as numbers: values, or indices into a column's levels, shape (rows, columns); NaN for missing values.
+    """A table as numbers: values, or indices into a column's levels; NaN for missing values. An array is not copied."""
 
-    An array of the user's is not copied.
-    """
-
-    values: NDArray[np.float64] | NDArray[np.float32]
+    values: NDArray[np.float64] | NDArray[np.float32]  # (rows, columns)
     types: tuple[ColumnType, ...]
     rows: NDArray[np.int64] | None = None  # which of them, in this order: no copy of a long table; all by default
     complete: bool = False  # whether the values are known to be neither missing nor beyond float32
@@ -91,18 +90,7 @@ class Columns:
 
 
 def read_columns(X: Any, what: str = "X") -> Columns:
-    """Read a frame of pandas or polars, or an array-like of shape (rows, columns); ``what`` is its name in messages.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> columns = read_columns(pd.DataFrame({"age": [31, None], "city": ["Rome", "Oslo"]}))
-    >>> columns.cells
-    array([[31.,  1.],
-           [nan,  0.]])
-    >>> columns.types[1].levels
-    ('Oslo', 'Rome')
-    """
+    """Read a frame of pandas or polars, or an array-like of shape (rows, columns); ``what`` is its name in messages."""
     if is_frame(X):
         columns = _read_frame(X, what)
     else:
@@ -131,9 +119,6 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and len(getattr(X, "shape", ())) == 2
 
 
-# --- arrays --------------------------------------------------------------------------------------
-
-
 def _as_array(X: Any, what: str) -> NDArray[Any]:
     """Turn an array-like into a two-dimensional array of numbers or objects, or raise as scikit-learn does."""
     if issparse(X):
@@ -150,21 +135,16 @@ def _as_array(X: Any, what: str) -> NDArray[Any]:
     return checked
 
 
-# --- frames --------------------------------------------------------------------------------------
-
-
 def _read_frame(X: Any, what: str) -> Columns:
     names = [str(name) for name in X.columns]
-    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-    if twice is not None:
-        raise ValueError(
-            f"{what} has {names.count(twice)} columns named {twice!r}: rename them, so that each is a node of its own"
-        )
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{what} has {count} columns named {name!r}: rename them, so that each is its own node")
     if isinstance(X, pd.DataFrame):
         dtypes = list(X.dtypes)
         if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
-            dtype = np.float32 if all(one == np.float32 for one in dtypes) else np.float64
-            return Columns(X.to_numpy(dtype), tuple(ColumnType(name) for name in names))
+            dtype = np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64
+            return Columns(X.to_numpy(dtype), tuple(map(ColumnType, names)))
         return _read_series([X.iloc[:, j] for j in range(len(names))], names, what)
     columns = [X[name] for name in X.columns]
     arrays = [column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column) for column in columns]
@@ -172,9 +152,8 @@ def _read_frame(X: Any, what: str) -> Columns:
 
 
 def _read_series(columns: list[pd.Series], names: list[str], what: str) -> Columns:
-    read = [_read_one(column, name, what) for column, name in zip(columns, names, strict=True)]
-    rows = len(columns[0]) if columns else 0
-    cells = np.empty((rows, len(read)))
+    read = list(map(_read_one, columns, names, repeat(what)))
+    cells = np.empty((len(columns[0]) if columns else 0, len(columns)))
     for j, (values, _) in enumerate(read):
         cells[:, j] = values
     return Columns(cells, tuple(column_type for _, column_type in read))
@@ -196,19 +175,13 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
             f"{what} has column {name!r} of dtype {dtype}, which has no place in a network: "
             "convert it to numbers, dates or text, or drop it"
         )
-    return _read_objects(column, name, what)
-
-
-def _is_text(column: pd.Series) -> bool:
-    return bool(pd.api.types.infer_dtype(column, skipna=True) == "string")
-
-
-def _read_objects(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
     holds = pd.api.types.infer_dtype(column[column.notna()])  # NaT among numbers is missing like any other
     if holds == "string":
-        return _read_text(column, name)
+        codes, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
+        return _in_order(codes, [str(text) for text in texts], ColumnType(name, "text"))
     if holds in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
-        return _numbers(column), ColumnType(name)
+        cells = [np.nan if missing else as_float(v) for v, missing in zip(column, column.isna(), strict=True)]
+        return np.array(cells, np.float64), ColumnType(name)
     if holds in ("date", "datetime", "datetime64"):
         return _days(pd.to_datetime(column, utc=True)), ColumnType(name, "dates")
     if holds in ("timedelta", "timedelta64"):
@@ -218,16 +191,16 @@ def _read_objects(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.f
     reject_objects(column, name, what)
 
 
-def _numbers(column: pd.Series) -> NDArray[np.float64]:
-    def number(value: Any) -> float:
-        try:
-            return float(value)
-        except OverflowError:  # a whole number beyond float64
-            return np.inf if value > 0 else -np.inf
+def _is_text(column: pd.Series) -> bool:
+    return bool(pd.api.types.infer_dtype(column, skipna=True) == "string")
 
-    return np.array(
-        [np.nan if missing else number(v) for v, missing in zip(column, column.isna(), strict=True)], np.float64
-    )
+
+def as_float(value: Any) -> float:
+    """Convert a number; a whole number beyond float64 is infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def _days(column: pd.Series) -> NDArray[np.float64]:
@@ -240,70 +213,50 @@ def _days(column: pd.Series) -> NDArray[np.float64]:
     return np.asarray(values / _DAY, np.float64)
 
 
-def _read_text(column: pd.Series, name: str) -> tuple[NDArray[np.float64], ColumnType]:
-    places, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
-    levels = [str(text) for text in texts]
-    return _in_order(places, levels, ColumnType(name, "text"))
-
-
 def as_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
     """Read texts as numbers, missing-value marks as NaN; None when one of them is neither."""
-    values = np.empty(len(texts))
-    for i, text in enumerate(texts):
-        if text.strip() in MISSING_MARKS:
-            values[i] = np.nan
-            continue
-        try:
-            values[i] = float(text)
-        except ValueError:
-            return None
-    return values
+    try:
+        return np.array([np.nan if text.strip() in MISSING_MARKS else float(text) for text in texts], np.float64)
+    except ValueError:
+        return None
 
 
 def _in_order(
-    places: NDArray[np.int64], levels: list[Any], column_type: ColumnType
+    codes: NDArray[np.int64], levels: list[Any], column_type: ColumnType
 ) -> tuple[NDArray[np.float64], ColumnType]:
     """Sort the levels, so that their order in the table does not matter."""
     order = sorted(range(len(levels)), key=lambda i: levels[i])
     rank = np.empty(len(levels) + 1)
     rank[order] = np.arange(len(levels))
     rank[-1] = np.nan  # index -1 is missing
-    return rank[places], replace(column_type, levels=tuple(levels[i] for i in order))
+    return rank[codes], replace(column_type, levels=tuple(levels[i] for i in order))
 
 
 def _read_categories(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
     """Read a pandas categorical: its categories are the levels, numbers staying numbers."""
-    categories = column.cat.categories
-    places = np.asarray(column.cat.codes, np.int64)
-    holds: Holds = "text"
+    categories, codes = column.cat.categories, np.asarray(column.cat.codes, np.int64)
     if len(categories) == 0:
         return np.full(len(column), np.nan), ColumnType(name, "nothing")
-    if pd.api.types.is_numeric_dtype(categories.dtype) and not pd.api.types.is_complex_dtype(categories.dtype):
-        levels: list[Any] = [float(level) for level in categories]
-        holds = "numbers"
-    elif _is_text(pd.Series(categories)):
-        levels = [str(level) for level in categories]
-    elif pd.api.types.infer_dtype(categories) == "boolean":
-        levels, holds = [float(level) for level in categories], "numbers"
-    elif pd.api.types.infer_dtype(categories) in ("datetime64", "datetime", "date", "period", "interval"):
-        levels = [str(level) for level in categories]
+    holds = pd.api.types.infer_dtype(categories)
+    levels: list[Any] = list(categories)
+    if holds in ("integer", "floating", "mixed-integer-float", "boolean"):
+        levels, column_type = [float(level) for level in levels], ColumnType(name, declared=True)
+    elif holds in ("string", "datetime64", "datetime", "date", "period", "interval"):
+        levels, column_type = [str(level) for level in levels], ColumnType(name, "text", declared=True)
     else:
         reject_objects(pd.Series(categories, dtype=object), name, what)
     if column.cat.ordered:
-        cells = np.where(places < 0, np.nan, places).astype(np.float64)
-        return cells, ColumnType(name, holds, tuple(levels), ordered=True, declared=True)
-    return _in_order(places, levels, ColumnType(name, holds, declared=True))
+        cells = np.where(codes < 0, np.nan, codes).astype(np.float64)
+        return cells, replace(column_type, levels=tuple(levels), ordered=True)
+    return _in_order(codes, levels, column_type)
 
 
-# What float32 can hold.
 LARGEST = float(np.finfo(np.float32).max)
 
 
 def check_range(cells: NDArray[np.float64] | NDArray[np.float32], names: Sequence[str], what: str) -> None:
     """Raise for infinity and values that float32 cannot hold, in cells of shape (rows, columns) that may have NaN."""
-    if not cells.size:
-        return
-    if not (np.fmax.reduce(cells, axis=None) > LARGEST or np.fmin.reduce(cells, axis=None) < -LARGEST):
+    if not cells.size or not max(np.fmax.reduce(cells, axis=None), -np.fmin.reduce(cells, axis=None)) > LARGEST:
         return
     row, column = np.argwhere(np.abs(cells) > LARGEST)[0]
     value = cells[row, column]
@@ -329,43 +282,33 @@ def sum_of_squares(cells: NDArray[np.float64] | NDArray[np.float32]) -> float:
     return total
 
 
+_SORTS: dict[Any, str] = {
+    str: "text",
+    bool | np.bool_: "booleans",
+    complex | np.complexfloating: "complex",
+    Number: "numbers",
+    datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64: "dates",
+}
+
+
 def reject_objects(column: pd.Series, name: str, what: str) -> NoReturn:
     """Raise for a column of objects, and say which of them do not go together."""
-    first: dict[str, tuple[int, Any]] = {}
+    first: dict[str, str] = {}
     for row, value in enumerate(column):
-        if pd.api.types.is_scalar(value) and pd.isna(value):
+        sort = next((sort for types, sort in _SORTS.items() if isinstance(value, types)), type(value).__name__)
+        if sort in first or (pd.api.types.is_scalar(value) and pd.isna(value)):
             continue
-        first.setdefault(_sort_of(value), (row, value))
-    for sort, (row, value) in first.items():
-        if sort not in ("text", "numbers", "booleans", "dates"):
+        shown = repr(value) if len(repr(value)) <= 40 else repr(value)[:37] + "..."
+        if sort not in ("text", "booleans", "numbers", "dates"):
             raise TypeError(
-                f"{what} has {_short(value)} of type {sort} in row {row} of column {name!r}: an argument must be a "
+                f"{what} has {shown} of type {sort} in row {row} of column {name!r}: an argument must be a "
                 "string or a number (or a date), so convert or drop the column"
             )
-    seen = [f"{sort} ({_short(value)} in row {row})" for sort, (row, value) in first.items()]
+        first[sort] = f"{sort} ({shown} in row {row})"
     raise ValueError(
-        f"{what} has column {name!r} that mixes {' and '.join(seen)}: convert it to one of them, for example with "
-        "pd.to_numeric or .astype(str)"
+        f"{what} has column {name!r} that mixes {' and '.join(first.values())}: convert it to one of them, for example "
+        "with pd.to_numeric or .astype(str)"
     )
-
-
-def _sort_of(value: Any) -> str:
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, bool | np.bool_):
-        return "booleans"
-    if isinstance(value, complex | np.complexfloating):
-        return "complex"
-    if isinstance(value, Number):
-        return "numbers"
-    if isinstance(value, datetime.date | datetime.timedelta | np.datetime64 | np.timedelta64):
-        return "dates"
-    return type(value).__name__
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:

@@ -28,12 +28,6 @@ def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
     """Return the indices that sort rows by their values, shape (rows,); units of columns do not change them.
 
     Columns come most telling first; later ones are looked at only while rows are tied.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> row_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 5.0, 4.0])])
-    array([1, 2, 0])
     """
     return np.argsort(row_ranks(columns), kind="stable")
 
@@ -52,14 +46,7 @@ def row_ranks(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def ranked(column: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
-    """Rank the values of a column, NaN last, with less memory than :func:`numpy.unique`; count the different values.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ranked(np.array([5.0, np.nan, 3.0, 5.0, np.nan]))
-    (array([1, 2, 0, 1, 2]), 3)
-    """
+    """Rank the values of a column, NaN last, with less memory than :func:`numpy.unique`; count the different values."""
     order = np.argsort(column)
     values = column[order]
     is_new = np.zeros(len(column), bool)
@@ -76,14 +63,6 @@ def repeated_rows(weight: NDArray[np.float64]) -> NDArray[np.int64] | None:
     """Turn whole-number weights into row indices, each as often as its weight says.
 
     None when weights are not whole numbers or would make the table more than ten times as long.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> repeated_rows(np.array([1.0, 0.0, 2.0]))
-    array([0, 2, 2])
-    >>> repeated_rows(np.array([0.5, 1.0])) is None
-    True
     """
     whole = np.floor(weight)
     if not np.array_equal(whole, weight) or whole.sum() > _MOST_REPETITIONS * len(weight):
@@ -98,16 +77,6 @@ def column_order(
 
     Columns of one type stand together, so that tables with the same types share a layout and a compiled program. Names
     decide between columns that go with the target in exactly the same way.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from castlereg.layout import Node
-    >>> cells, target = np.array([[1.0, 5.0], [2.0, 3.0], [3.0, 4.0]]), np.array([0, 1, 2])
-    >>> order = column_order(cells.T, target, [Node(), Node()], ["a", "b"])
-    >>> turned = column_order(cells[::-1, ::-1].T, target[::-1], [Node(), Node()], ["b", "a"])
-    >>> [["a", "b"][j] for j in order] == [["b", "a"][j] for j in turned]
-    True
     """
     keys = [
         (type_key(node), _fingerprint(column, target), name, j)
@@ -118,7 +87,7 @@ def column_order(
 
 def type_key(node: Node) -> tuple[str, int, bool, bool]:
     """Return what decides which columns stand together."""
-    return node.kind, node.levels, node.gaps, node.clipped
+    return node.kind, node.levels, node.missing, node.clipped
 
 
 def _fingerprint(column: NDArray[np.float64], target: NDArray[np.int64]) -> bytes:
@@ -161,13 +130,7 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # training and validation ro
 
 
 def n_held_out(n_rows: int, fraction: float) -> int:
-    """Count the rows to hold out: the fraction, but at least one, and leave at least two.
-
-    Examples
-    --------
-    >>> [n_held_out(n, 0.1) for n in (3, 25, 100)]
-    [1, 2, 10]
-    """
+    """Count the rows to hold out: the fraction, but at least one, and leave at least two."""
     return min(max(1, round(fraction * n_rows)), n_rows - 2)
 
 
@@ -193,7 +156,7 @@ def stratified_split(classes: NDArray[np.int64], fraction: float, rng: np.random
     chosen = chosen[np.isfinite(rank[chosen])]
     if len(chosen) == 0:
         raise ValueError(
-            f"{len(classes)} rows of {len(np.unique(classes))} classes leave none to stop by: "
+            f"{len(classes)} rows of {len(np.unique(classes))} classes leave none for validation: "
             "every class has a single row; give more rows or X_val and y_val"
         )
     keep = np.ones(len(classes), bool)
@@ -215,33 +178,24 @@ def folds(
 
     A number of folds is dealt out at random, ``classes`` in proportion if there are any. Anything else, with ``y`` and
     ``groups``, is for scikit-learn's :func:`~sklearn.model_selection.check_cv`; its rows may be lists, arrays or masks.
-
-    Examples
-    --------
-    >>> [validation.tolist() for _, validation in folds(3, 6, random_state=0)]
-    [[2, 5], [1, 3], [0, 4]]
     """
     if not isinstance(cv, int | np.integer):
         cut = check_cv(cv, y, classifier=is_classifier).split(np.empty((n_rows, 1)), y, groups)
-        return [(_row_numbers(train), _row_numbers(held)) for train, held in cut]
+        numbers = np.arange(n_rows)
+        return [(numbers[np.asarray(train)], numbers[np.asarray(held)]) for train, held in cut]
     check_integer("cv", cv, least=2)
     if cv > n_rows:
         raise ValueError(f"cv={cv} folds of {n_rows} rows: lower cv")
+    options: dict[str, Any] = {"n_splits": int(cv), "shuffle": True, "random_state": random_state}
     if classes is None:
-        return list(KFold(int(cv), shuffle=True, random_state=random_state).split(np.empty((n_rows, 1))))
+        return list(KFold(**options).split(np.empty((n_rows, 1))))
     most = int(np.unique(classes, return_counts=True)[1].max())
     if cv > most:
         raise ValueError(
             f"cv={cv} folds of classes with at most {most} rows each: lower cv, or use a regressor if the classes are "
             "numbers"
         )
-    splitter = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    return list(splitter.split(np.empty((n_rows, 1)), classes))
-
-
-def _row_numbers(rows: ArrayLike) -> NDArray[np.int64]:
-    rows = np.asarray(rows)
-    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+    return list(StratifiedKFold(**options).split(np.empty((n_rows, 1)), classes))
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,10 @@ values, with a warning: it is text only because of the mark.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +33,7 @@ from numpy.typing import NDArray
 
 from castlereg.data.missing import MISSING_MARKS
 from castlereg.data.reading import Columns, ColumnType, Holds, Level, as_numbers, check_range, listed
-from castlereg.layout import Node
+from castlereg.layout import Kind, Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
 
@@ -39,6 +41,7 @@ ColumnKind = Literal["numeric", "binary", "categorical", "ordinal"]
 
 MOST_LEVELS = 100  # more make wide layers of weights that a few rows each must teach
 _MOST_ORDINAL_VALUES = 10
+_ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # different numbers beyond which a column is numeric whatever follows
 _FEWEST_TEXTS = 20  # fewer different texts are levels, even when each occurs once
 OTHER = "(other)"
 
@@ -62,159 +65,109 @@ class ColumnSchema:
 
     def node(self, clipped: bool = False) -> Node:
         """Return the column's node; ``clipped`` applies to numeric columns only."""
-        has_missing = self.missing > 0 and self.holds != "nothing"
-        if self.kind == "categorical":
-            assert self.levels is not None
-            return Node("categorical", len(self.levels), gaps=has_missing)
-        if self.kind == "binary":
-            return Node("binary", gaps=has_missing)
-        return Node(gaps=has_missing, clipped=clipped and self.kind == "numeric")
+        kind: Kind = "numeric" if self.kind == "ordinal" else self.kind
+        n_levels = len(self.levels or ()) if kind == "categorical" else 1
+        missing = self.missing > 0 and self.holds != "nothing"
+        return Node(kind, n_levels, missing=missing, clipped=clipped and self.kind == "numeric")
+
+
+class KindChanged(ValueError):
+    """A column that held one thing in one piece of a table and another in the next."""
+
+    def __init__(self, column: str, before: str, now: str, texts: Sequence[str]) -> None:
+        super().__init__(f"column {column!r} holds {before} in one part of the table and {now} in another")
+        self.column, self.texts = column, texts
+
+
+class ColumnSurvey:
+    """What the rule needs to know of one column, from all its pieces; ``categorical`` if the user calls it so."""
+
+    def __init__(self, name: str, categorical: bool) -> None:
+        self.categorical = categorical
+        self.type = ColumnType(name, "nothing")  # of the first piece that holds something
+        self.missing = 0
+        self.counts: Counter[Level] = Counter()  # of levels, and of the values of a categorical column of numbers
+        self.some_values: set[float] = set()  # of numbers: all, or enough of them to be numeric
+        self.lowest, self.highest = np.inf, -np.inf
+
+    def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
+        """Take note of one piece, shape (rows,)."""
+        missing = np.isnan(cells)
+        present = cells[~missing] if missing.any() else cells
+        self.missing += len(cells) - len(present)
+        if not len(present) and column.levels is None:
+            return
+        known = self.type
+        if known.holds == "nothing":
+            self.type = column
+        elif known.holds != column.holds or (known.levels is None) != (column.levels is None):
+            texts = column.levels if column.holds == "text" else self.counts if known.holds == "text" else ()
+            raise KindChanged(known.name, known.holds, column.holds, [str(text) for text in texts or ()])
+        if column.levels is not None:
+            self._count(column.levels, np.bincount(present.astype(np.int64), minlength=len(column.levels)))
+            return
+        if self.categorical:
+            values, counts = np.unique(present, return_counts=True)
+            self._count(values.tolist(), counts)
+        for values in (present[:1000], present):  # the first values are enough for most columns
+            if len(self.some_values) < _ENOUGH_VALUES:
+                self.some_values.update(np.unique(values)[:_ENOUGH_VALUES].tolist())
+        self.lowest, self.highest = min(self.lowest, present.min()), max(self.highest, present.max())
+
+    def _count(self, levels: Sequence[Level], counts: NDArray[np.int64]) -> None:
+        if self.type.ordered and self.counts and list(self.counts) != list(levels):
+            raise ValueError(
+                f"column {self.type.name!r} has ordered categories {list(self.counts)} in one part of the table and "
+                f"{list(levels)} in another: write it with the same categories throughout"
+            )
+        self.counts.update(dict(zip(levels, counts.tolist(), strict=True)))
+
+    def counted_levels(self) -> tuple[ColumnType, NDArray[np.int64]]:
+        """Return the column with the levels that occur, in order, and the count of each."""
+        levels = [level for level, count in self.counts.items() if count]
+        if not self.type.ordered:
+            levels.sort(key=lambda level: level)
+        return replace(self.type, levels=tuple(levels)), np.array([self.counts[level] for level in levels], np.int64)
+
+    def schema(self, what: str, marks: Sequence[str] = ()) -> tuple[ColumnSchema, Sequence[str]]:
+        """Decide what the column is; return also the missing-value marks among its numbers, as given or as found."""
+        column, missing = self.type, self.missing
+        values = np.array(sorted({*self.some_values, self.lowest, self.highest}) if self.some_values else [])
+        if column.levels is not None or (self.categorical and not is_constant(values)):
+            column, counts = self.counted_levels()
+            marks = () if self.categorical else _missing_marks(column)
+            if not marks:
+                return _schema_of_levels(column, counts, missing, what), ()
+            numbers = as_numbers([str(level) for level in column.levels or ()])
+            assert numbers is not None  # that is what marks mean
+            column, missing = ColumnType(column.name), missing + int(counts[np.isnan(numbers)].sum())
+            values = np.unique(numbers[~np.isnan(numbers)])
+        note = f"text of numbers and {', '.join(map(repr, marks))}" if marks else ""
+        return _schema_of_numbers(column, values, missing, note), marks
 
 
 def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X") -> tuple[ColumnSchema, ...]:
-    """Decide what every column is, by the rule of this module; ``categorical`` columns hold levels even as numbers.
+    """Decide what every column is, by the rule of this module; ``categorical`` columns hold levels even as numbers."""
+    surveys = list(map(ColumnSurvey, columns.names, categorical))
+    for j, survey in enumerate(surveys):
+        survey.add(columns.types[j], columns.column(j))
+    return schema_of(surveys, what, {})
 
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from castlereg.data.reading import read_columns
-    >>> frame = pd.DataFrame({"rooms": [1, 2, 3, 2], "garden": [True, False, None, True], "area": list("abca")})
-    >>> for column in infer_schema(read_columns(frame), [False, False, False]):
-    ...     print(column.name, column.kind, column.levels, column.missing)
-    rooms ordinal None 0
-    garden binary None 1
-    area categorical ('a', 'b', 'c') 0
+
+def schema_of(
+    surveys: Sequence[ColumnSurvey], what: str, marked: Mapping[str, Sequence[str]]
+) -> tuple[ColumnSchema, ...]:
+    """Decide what every column is; warn of marks taken as missing values, of constant columns and of joined levels.
+
+    ``marked`` texts of a column were already taken as missing when its numbers were read.
     """
-    schema = []
-    marked: dict[str, list[str]] = {}
-    for j, (column, is_listed) in enumerate(zip(columns.types, categorical, strict=True)):
-        cells = columns.column(j)
-        marks = [] if is_listed else missing_marks(column, cells)
-        if marks:
-            marked[column.name] = marks
-            values = values_of_levels(column, cells)
-            assert values is not None  # that is what marks mean
-            note = f"text of numbers and {', '.join(map(repr, marks))}"
-            schema.append(infer_numbers(ColumnType(column.name), values, False, what, note))
-        elif column.levels is not None:
-            schema.append(infer_levels(column, *_counted(cells, column), what))
-        else:
-            schema.append(infer_numbers(column, cells, is_listed, what))
-    warn_of_oddities(schema, marked, what)
-    return tuple(schema)
-
-
-def missing_marks(column: ColumnType, cells: NDArray[np.float64]) -> list[str]:
-    """Find the marks that make a column of numbers text; none when it is text for other reasons too."""
-    if column.holds != "text" or column.declared or column.levels is None:
-        return []
-    present = [str(column.levels[int(place)]) for place in np.unique(cells[~np.isnan(cells)])]
-    marks = [text for text in present if text.strip() in MISSING_MARKS]
-    return marks if len(marks) < len(present) and as_numbers(present) is not None else []
-
-
-def _counted(cells: NDArray[np.float64], column: ColumnType) -> tuple[NDArray[np.int64], int]:
-    """Count the cells of every level, and the missing values."""
-    assert column.levels is not None
-    missing = np.isnan(cells)
-    return np.bincount(cells[~missing].astype(np.int64), minlength=len(column.levels)), int(missing.sum())
-
-
-def infer_numbers(
-    column: ColumnType, cells: NDArray[np.float64], categorical: bool, what: str, note: str = ""
-) -> ColumnSchema:
-    """Decide what a column of numbers is, by its cells or by one cell of every value."""
-    missing = np.isnan(cells)
-    n_missing = int(missing.sum())
-    present = cells[~missing] if n_missing else cells
-    if is_constant(present):
-        single = (present[0],) if len(present) else ()
-        return _of_one_value(column, single, None, n_missing)
-    if categorical:
-        values, places = np.unique(present, return_inverse=True)
-        coded = np.full(len(cells), np.nan)
-        coded[~missing] = places
-        levels = tuple(float(v) for v in values)
-        listed_levels = ColumnType(column.name, column.holds, levels)
-        return infer_levels(listed_levels, *_counted(coded, listed_levels), what)
-    lowest, highest = present.min(), present.max()
-    if np.all((present == lowest) | (present == highest)):
-        return ColumnSchema(column.name, "binary", column.holds, None, n_missing, False, note)
-    kind: ColumnKind = "ordinal" if column.holds == "numbers" and _few_whole_numbers(present) else "numeric"
-    return ColumnSchema(
-        column.name, kind, column.holds, None, n_missing, False, note or column.holds * (column.holds == "dates")
-    )
-
-
-def _few_whole_numbers(values: NDArray[np.float64]) -> bool:
-    for some in (values[:1000], values):  # most columns are told by their first values
-        if np.any(some != np.floor(some)) or len(np.unique(some)) > _MOST_ORDINAL_VALUES:
-            return False
-    return True
-
-
-def infer_levels(column: ColumnType, counts: NDArray[np.int64], n_missing: int, what: str) -> ColumnSchema:
-    """Decide what a column of levels is, by the count of each and of the missing values."""
-    assert column.levels is not None
-    levels = [level for level, count in zip(column.levels, counts, strict=True) if count]
-    if len(levels) <= 1:
-        return _of_one_value(column, tuple(levels), tuple(levels) or None, n_missing)
-    if column.ordered:
-        kind: ColumnKind = "binary" if len(levels) == 2 else "ordinal"
-        return ColumnSchema(
-            column.name, kind, column.holds, tuple(levels), n_missing, False, "in the order of its categories"
-        )
-    if len(levels) == 2:
-        return ColumnSchema(column.name, "binary", column.holds, tuple(levels), n_missing, False)
-    _check_not_free_text(column, levels, int(counts.sum()), what)
-    note = ""
-    if len(levels) > MOST_LEVELS:
-        note = f"{len(levels) - MOST_LEVELS + 1} of {len(levels)} levels joined as {OTHER}"
-        frequent = np.argsort(-counts, kind="stable")[: MOST_LEVELS - 1]
-        levels = [*(column.levels[i] for i in np.sort(frequent)), OTHER]
-    return ColumnSchema(column.name, "categorical", column.holds, tuple(levels), n_missing, False, note)
-
-
-def _of_one_value(
-    column: ColumnType, values: tuple[Any, ...], levels: tuple[Level, ...] | None, missing: int
-) -> ColumnSchema:
-    """Describe a column with at most one value: constant, unless its missing values tell something."""
-    shown = values[0] if values and isinstance(values[0], str) else f"{values[0]:g}" if values else None
-    constant = not values or not missing
-    note = "no values" if shown is None else f"always {shown!r}" if constant else f"{shown!r} or missing"
-    return ColumnSchema(column.name, "numeric", column.holds if values else "nothing", levels, missing, constant, note)
-
-
-def _check_not_free_text(column: ColumnType, levels: list[Level], rows: int, what: str) -> None:
-    if len(levels) <= _FEWEST_TEXTS or 2 * len(levels) <= rows:
-        return
-    texts = [level for level in levels if isinstance(level, str)]
-    if texts and as_numbers(texts) is not None:
-        advice = "it is numbers written as text: convert it with pd.to_numeric"
-    elif texts and re.match(r"\d{4}-\d{2}-\d{2}", texts[0]):
-        advice = "it is dates written as text: convert it with pd.to_datetime"
-    else:
-        advice = "it looks like free text or an identifier: drop it, or make numbers or a few levels of it"
-    raise ValueError(
-        f"{what} has {len(levels)} different values in {rows} rows of column {column.name!r}, such as {levels[0]!r}: "
-        + advice
-    )
-
-
-def is_constant(values: NDArray[np.float64]) -> bool:
-    """Tell whether there is one value, or values that differ by rounding only, or none."""
-    if not len(values):
-        return True
-    largest = max(abs(float(values.max())), abs(float(values.min())))
-    return bool(float(np.ptp(values)) <= 4 * np.finfo(np.float64).eps * largest)
-
-
-def warn_of_oddities(schema: Sequence[ColumnSchema], marked: dict[str, list[str]], what: str) -> None:
-    """Warn of marks taken as missing values, of constant columns and of joined levels."""
-    if marked:
-        marks = ", ".join(map(repr, sorted({mark for of_column in marked.values() for mark in of_column})))
+    decided = [survey.schema(what, marked.get(survey.type.name, ())) for survey in surveys]
+    schema = tuple(column for column, _ in decided)
+    with_marks = [column.name for column, marks in decided if marks]
+    if with_marks:
+        shown = ", ".join(map(repr, sorted({mark for _, marks in decided for mark in marks})))
         warn_user(
-            f"{what} has text in {listed(list(marked))} that is numbers but for {marks}: read as numbers, with {marks} "
+            f"{what} has text in {listed(with_marks)} that is numbers but for {shown}: read as numbers, with {shown} "
             "as missing"
         )
     constant = [column.name for column in schema if column.constant]
@@ -226,6 +179,79 @@ def warn_of_oddities(schema: Sequence[ColumnSchema], marked: dict[str, list[str]
             f"{what} has columns of more than {MOST_LEVELS} levels, of which the rarest are one level now: "
             + ", ".join(joined)
         )
+    return schema
+
+
+def _missing_marks(column: ColumnType) -> list[str]:
+    """Find the marks that make a column of numbers text; none when it is text for other reasons too."""
+    if column.holds != "text" or column.declared:
+        return []
+    texts = [str(level) for level in column.levels or ()]
+    marks = [text for text in texts if text.strip() in MISSING_MARKS]
+    return marks if len(marks) < len(texts) and as_numbers(texts) is not None else []
+
+
+def _schema_of_numbers(column: ColumnType, values: NDArray[np.float64], missing: int, note: str) -> ColumnSchema:
+    """Decide what a column of numbers is, by its different values or enough of them."""
+    if is_constant(values):
+        return _schema_of_one_value(column, values[:1].tolist(), None, missing)
+    if len(values) == 2:
+        return ColumnSchema(column.name, "binary", column.holds, None, missing, False, note)
+    is_ordinal = len(values) <= _MOST_ORDINAL_VALUES and np.array_equal(values, np.floor(values))
+    kind: ColumnKind = "ordinal" if column.holds == "numbers" and is_ordinal else "numeric"
+    return ColumnSchema(
+        column.name, kind, column.holds, None, missing, False, "dates" if column.holds == "dates" else note
+    )
+
+
+def _schema_of_levels(column: ColumnType, counts: NDArray[np.int64], missing: int, what: str) -> ColumnSchema:
+    """Decide what a column of levels is, by the count of each."""
+    levels = column.levels or ()
+    if len(levels) <= 1:
+        return _schema_of_one_value(column, levels, levels or None, missing)
+    kind: ColumnKind = "binary" if len(levels) == 2 else "ordinal" if column.ordered else "categorical"
+    note = "in the order of its categories" if column.ordered else ""
+    if kind == "categorical":
+        _check_not_free_text(column.name, levels, int(counts.sum()), what)
+        if len(levels) > MOST_LEVELS:
+            note = f"{len(levels) - MOST_LEVELS + 1} of {len(levels)} levels joined as {OTHER}"
+            frequent = np.argsort(-counts, kind="stable")[: MOST_LEVELS - 1]
+            levels = (*(levels[i] for i in np.sort(frequent)), OTHER)
+    return ColumnSchema(column.name, kind, column.holds, levels, missing, False, note)
+
+
+def _schema_of_one_value(
+    column: ColumnType, values: Sequence[Level], levels: tuple[Level, ...] | None, missing: int
+) -> ColumnSchema:
+    """Describe a column with at most one value: constant, unless there are missing values too."""
+    if not values:
+        return ColumnSchema(column.name, "numeric", "nothing", levels, missing, True, "no values")
+    shown = repr(values[0] if isinstance(values[0], str) else f"{values[0]:g}")
+    note = f"{shown} or missing" if missing else f"always {shown}"
+    return ColumnSchema(column.name, "numeric", column.holds, levels, missing, not missing, note)
+
+
+def _check_not_free_text(name: str, levels: Sequence[Level], rows: int, what: str) -> None:
+    if len(levels) <= _FEWEST_TEXTS or 2 * len(levels) <= rows:
+        return
+    texts = [level for level in levels if isinstance(level, str)]
+    if texts and as_numbers(texts) is not None:
+        advice = "it is numbers written as text: convert it with pd.to_numeric"
+    elif texts and re.match(r"\d{4}-\d{2}-\d{2}", texts[0]):
+        advice = "it is dates written as text: convert it with pd.to_datetime"
+    else:
+        advice = "it looks like free text or an identifier: drop it, or make numbers or a few levels of it"
+    raise ValueError(
+        f"{what} has {len(levels)} different values in {rows} rows of column {name!r}, such as {levels[0]!r}: {advice}"
+    )
+
+
+def is_constant(values: NDArray[np.float64]) -> bool:
+    """Tell whether there is one value, or values that differ by rounding only, or none."""
+    if not len(values):
+        return True
+    lowest, highest = float(values.min()), float(values.max())
+    return highest - lowest <= 4 * sys.float_info.epsilon * max(abs(lowest), abs(highest))
 
 
 # --- cells by a known schema ---------------------------------------------------------------------
@@ -236,60 +262,54 @@ def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = 
 
     Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values.
     """
-    for known, column in zip(schema, columns.types, strict=True):
+    pairs = list(zip(schema, columns.types, strict=True))
+    for known, column in pairs:
         if {known.holds, column.holds} == {"numbers", "dates"}:
             raise _another_kind(column, known, what)
-    if all(not known.is_coded and column.levels is None for known, column in zip(schema, columns.types, strict=True)):
+    if all(known.levels is None and column.levels is None for known, column in pairs):
         return columns
-    given = columns.cells
-    cells = given.copy()
+    cells = columns.cells.copy()
     unknown: list[str] = []
-    for j, (known, column) in enumerate(zip(schema, columns.types, strict=True)):
+    for j, (known, column) in enumerate(pairs):
+        given = columns.column(j)
         if known.is_coded:
-            cells[:, j] = _places(cells[:, j], column, known, what)
-            new = _first_unknown(cells[:, j], given[:, j], column)
-            if new is not None:
-                unknown.append(f"{new!r} in column {known.name!r}")
+            cells[:, j] = known_levels(given, column, known, what)
+            new = given[cells[:, j] == -1]
+            if len(new):
+                level = float(new[0]) if column.levels is None else column.levels[int(new[0])]
+                unknown.append(f"{level!r} in column {known.name!r}")
         elif column.levels is not None:
-            cells[:, j] = _values(cells[:, j], column, known, what)
+            cells[:, j] = _numbers(given, column, known, what)
     if unknown:
         shown = ", ".join(unknown[:5]) + (f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else "")
         warn_user(f"{what} has levels that were not there in training: {shown}; they are taken as a level of their own")
     return Columns(cells, tuple(ColumnType(known.name, known.holds, known.levels) for known in schema))
 
 
-def _places(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:
-    """Find a column's levels among those of the schema."""
-    assert schema.levels is not None
-    place = {level: float(i) for i, level in enumerate(schema.levels)}
-    others = place.get(OTHER, -1.0)
+def known_levels(
+    cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str
+) -> NDArray[np.float64]:
+    """Find a column's levels among those of the schema: their indices, and -1 for unknown ones."""
     if column.holds == "nothing":
         return cells
     if column.holds != schema.holds:
         raise _another_kind(column, schema, what)
-    if column.levels is None:
-        values, inverse = np.unique(cells, return_inverse=True)
-        places = np.array([np.nan if np.isnan(v) else place.get(float(v), others) for v in values])
-        return places[inverse]
-    known = np.array([place.get(level, others) for level in column.levels] + [np.nan])
-    return known[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
+    index = {level: float(i) for i, level in enumerate(schema.levels or ())}
+    other = index.get(OTHER, -1.0)
+    codes, levels = pd.factorize(cells) if column.levels is None else (_codes(cells), column.levels)
+    return np.array([*(index.get(level, other) for level in levels), np.nan])[codes]
 
 
-def _first_unknown(places: NDArray[np.float64], cells: NDArray[np.float64], column: ColumnType) -> Level | None:
-    lost = np.flatnonzero(places == -1)
-    if not len(lost):
-        return None
-    cell = cells[lost[0]]
-    return float(cell) if column.levels is None else column.levels[int(cell)]
+def _codes(cells: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Turn indices with NaN for missing values into whole numbers with -1."""
+    return np.where(np.isnan(cells), -1, cells).astype(np.int64)
 
 
-def _values(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:
+def _numbers(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:
     """Read levels where the schema has numbers: text of numbers, or categories of numbers."""
-    if schema.holds == "nothing" or column.holds == "nothing":
+    if schema.holds == "nothing":
         return np.full(len(cells), np.nan)
-    if schema.holds != "numbers":
-        raise _another_kind(column, schema, what)
-    values = values_of_levels(column, cells)
+    values = values_of_levels(column, cells) if schema.holds == "numbers" else None
     if values is None:
         raise _another_kind(column, schema, what)
     check_range(values[:, None], [schema.name], what)
@@ -298,14 +318,14 @@ def _values(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema
 
 def values_of_levels(column: ColumnType, cells: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Turn indices into levels into the numbers that the levels are or write out; None when a level is not a number."""
-    places = np.unique(cells[~np.isnan(cells)]).astype(np.int64)
-    assert column.levels is not None
-    numbers = as_numbers([str(column.levels[place]) for place in places])
+    codes, levels = _codes(cells), column.levels or ()
+    present = np.unique(codes[codes >= 0])
+    numbers = as_numbers([str(levels[i]) for i in present])
     if numbers is None:
         return None
-    by_place = np.full(len(column.levels) + 1, np.nan)  # the last is for missing values
-    by_place[places] = numbers
-    return by_place[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
+    values = np.full(len(levels) + 1, np.nan)  # the last is for missing values
+    values[present] = numbers
+    return values[codes]
 
 
 def _another_kind(column: ColumnType, schema: ColumnSchema, what: str) -> ValueError:
@@ -337,13 +357,12 @@ def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]
     for item in given:
         if isinstance(item, str):
             check_choice("column in categorical_features", item, names)
-            chosen[list(names).index(item)] = True
-        elif isinstance(item, int | np.integer) and not isinstance(item, bool):
-            if not -len(names) <= item < len(names):
-                raise ValueError(f"categorical_features has index {item}, and X has {len(names)} columns")
-            chosen[int(item)] = True
-        else:
-            raise ValueError(f"categorical_features has {item!r}, which is no column name or index")
+            item = list(names).index(item)
+        if not isinstance(item, int | np.integer) or isinstance(item, bool):
+            raise ValueError(f"categorical_features has {item!r}, which is not a column name or index")
+        if not -len(names) <= item < len(names):
+            raise ValueError(f"categorical_features has index {item}, and X has {len(names)} columns")
+        chosen[item] = True
     return chosen
 
 
@@ -352,7 +371,7 @@ def schema_frame(schema: Sequence[ColumnSchema]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "kind": ["constant" if column.constant else column.kind for column in schema],
-            "levels": [column.levels if column.is_coded else None for column in schema],
+            "levels": [column.levels for column in schema],
             "missing": [column.missing for column in schema],
             "note": [column.note for column in schema],
         },

@@ -33,15 +33,7 @@ class Table:
 
 
 def rounded_up(n: int) -> int:
-    """Round a length up, so that tables of different length run the same program.
-
-    To powers of two until 1024, then in steps of an eighth.
-
-    Examples
-    --------
-    >>> [rounded_up(n) for n in (3, 100, 1025, 100_000)]
-    [16, 128, 1152, 106496]
-    """
+    """Round a length up, to powers of two until 1024 and then in steps of an eighth: few programs serve all lengths."""
     power = 1 << max(n - 1, 15).bit_length()
     if n <= 1024:
         return power
@@ -50,13 +42,7 @@ def rounded_up(n: int) -> int:
 
 
 def room_for(n_rows: int, n_channels: int, dtype: Any = np.float32) -> NDArray[Any]:
-    """Return zeros for ``n_rows`` rows and the empty ones behind them, of which there is at least one.
-
-    Examples
-    --------
-    >>> room_for(20, 3).shape
-    (32, 3)
-    """
+    """Return zeros for ``n_rows`` rows and the empty ones behind them, of which there is at least one."""
     rows = rounded_up(n_rows + 1)
     spare = _ALIGNMENT // np.dtype(dtype).itemsize
     zeros = np.zeros(rows * n_channels + spare, dtype)
@@ -84,13 +70,7 @@ Clipping = tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]  # cent
 
 
 def blocks(n_rows: int, size: int | None = None) -> Iterator[slice]:
-    """Cut rows into blocks: the rows of a long table, or all rows into blocks of a size.
-
-    Examples
-    --------
-    >>> list(blocks(5, 2))
-    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
-    """
+    """Cut rows into blocks: the rows of a long table, or all rows into blocks of a size."""
     size = size or (n_rows if n_rows <= MOST_AT_ONCE else _PIECE)
     for start in range(0, n_rows, max(size, 1)):
         yield slice(start, min(start + size, n_rows))
@@ -119,17 +99,7 @@ class Moments(NamedTuple):
         return cls(total, mean, np.sum(share * (rows - mean) ** 2, axis=0))
 
     def and_of(self, other: Moments) -> Moments:
-        """Return the moments of the rows of both, by sums of deviations from the means: no digits are lost.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> rows = np.array([[1.0], [2.0], [6.0]])
-        >>> parts = [Moments.of(part, np.ones(len(part)), False) for part in (rows[:1], rows[1:])]
-        >>> both = parts[0].and_of(parts[1])
-        >>> float(both.mean[0]), round(float(both.variance[0]), 4)
-        (3.0, 4.6667)
-        """
+        """Return the moments of the rows of both, by sums of deviations from the means: no digits are lost."""
         total = self.total + other.total
         share = other.total / np.where(total > 0, total, 1.0)
         apart = other.mean - self.mean
@@ -148,14 +118,10 @@ def center_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
     Networks compute in float32. Taking columns near zero with unit spread first, in float64, keeps digits that the unit
     of a column or a large offset would cost; each member of a stack then standardizes by its own training rows.
     """
-    present = ~np.isnan(values)
-    if present.all():
-        center, spread = values.mean(), values.std()
-    else:
-        count = max(int(present.sum()), 1)
-        center = np.where(present, values, 0.0).sum() / count
-        spread = np.sqrt((np.where(present, values - center, 0.0) ** 2).sum() / count)
-    return float(center), usable_spread(float(center), float(spread))
+    if np.isnan(values).all():
+        return 0.0, 1.0
+    center = float(np.nanmean(values))
+    return center, usable_spread(center, float(np.nanstd(values)))
 
 
 def usable_spread(center: float, spread: float) -> float:
@@ -192,14 +158,7 @@ def drawn_in(encoded: Any, clip_center: Any, clip_rate: Any, layout: Layout) -> 
 
 
 def smooth_clip(z: Any) -> Any:
-    """Draw large values in: nearly ``z`` near zero, never beyond 3 in size, always increasing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> smooth_clip(np.array([0.1, 1.0, 10.0, 1000.0])).round(2)
-    array([0.1 , 0.95, 2.87, 3.  ])
-    """
+    """Draw large values in: nearly ``z`` near zero, never beyond 3 in size, always increasing."""
     sqrt = z.__array_namespace__().sqrt
     return z / sqrt(1 + (z / CLIP) ** 2)
 
@@ -233,7 +192,7 @@ def _measure_rows(table: Table, train_rows: RowNumbers) -> tuple[Standardization
     for block in blocks(len(train_rows)):
         rows = table.inputs[train_rows[block]].astype(np.float64)
         of_rows = np.ones(len(rows)) if weight is None else weight[block]
-        parts.append(Moments.of(drawn_in(rows, *clips, layout), of_rows, layout.has_gaps))
+        parts.append(Moments.of(drawn_in(rows, *clips, layout), of_rows, layout.has_missing))
     by = standardization_of(Moments.joined(parts), *clips, layout)
     return by, 1.0 if weight is None else float(weight.mean())
 
@@ -246,7 +205,7 @@ def standardization_of(
 ) -> Standardization:
     """Turn the moments of training rows into what standardizes them, in float64; see :func:`measure`."""
     mean, variance = moments.mean, moments.variance
-    values = ~layout.is_flag
+    values = ~layout.is_indicator
     by_node = np.bincount(layout.channel_nodes[values], variance[values])[layout.channel_nodes]
     varies = variance > 1e-12
     scale = np.where(varies, np.where(values, 1 / np.sqrt(np.where(by_node > 1e-12, by_node, 1.0)), 1.0), 0.0)
@@ -258,13 +217,6 @@ def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float6
     """Loss of predicting the rates of the channels: 1 for numeric nodes, the entropy of others; shape (nodes,).
 
     A node with one level has 1 too, since its entropy is zero.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from castlereg.layout import Layout, Node
-    >>> null_losses(np.array([0.0, 0.5]), Layout((Node(), Node("binary", target=True)))).round(4)
-    array([1.    , 0.6931])
     """
     losses = np.ones(layout.n_nodes)
     for k, node in enumerate(layout.nodes):

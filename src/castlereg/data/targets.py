@@ -14,7 +14,7 @@ from scipy.special import expit, softmax
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
-from castlereg.data.reading import check_range, is_frame
+from castlereg.data.reading import as_float, check_range, is_frame
 from castlereg.data.schema import is_constant
 from castlereg.data.table import center_and_spread
 from castlereg.layout import Node
@@ -123,14 +123,7 @@ def fit_target(column: NDArray[Any], name: str, kind: TargetKind) -> Target:
 
 
 def target_kinds(y: Any, kind: TargetKind) -> list[TargetKind]:
-    """Return the kind of each target; ``"any"`` lets the values decide (:func:`castlereg.data.targets.inferred_task`).
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> target_kinds(pd.DataFrame({"price": [1.5, 2.0], "sold": ["yes", "no"]}), "any")
-    ['numbers', 'classes']
-    """
+    """Return the kind of each target; ``"any"`` lets the values decide, see :func:`inferred_task`."""
     columns, _ = _columns(y, "y")
     if kind != "any":
         return [kind] * len(columns)
@@ -141,13 +134,6 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
     """Read one target or several, with their names, and raise for missing values.
 
     A target without a name of its own is called ``what``, numbered when there are several.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> columns, names = read_target(pd.DataFrame({"price": [1.5, 2.0], "sold": ["yes", "no"]}))
-    >>> names
-    ['price', 'sold']
     """
     columns, names = _columns(y, what)
     if len(columns) == 1 and not is_frame(y) and np.ndim(y) == 2:
@@ -158,7 +144,13 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
         )
     values = [_values(column) for column in columns]
     for column, name in zip(values, names, strict=True):
-        _reject_missing(column, what if len(columns) == 1 else f"{what}'s column {name!r}")
+        missing = pd.isna(column)
+        if np.any(missing):
+            of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"
+            raise ValueError(
+                f"{of_target} has {int(missing.sum())} missing values (NaN or None), first in row "
+                f"{int(np.argmax(missing))}: a row without its target teaches nothing, so drop such rows"
+            )
     return [without_objects(column) for column in values], names
 
 
@@ -188,22 +180,16 @@ def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
 def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Read a target as finite numbers, or say why it is not."""
     if column.dtype.kind not in "biuf":
-        try:
-            column = np.array([_as_float(value) for value in column], np.float64)
-        except (TypeError, ValueError):
-            row = next(i for i, value in enumerate(column) if not isinstance(value, Number))
-            raise ValueError(
-                f"{name} has {column.tolist()[row]!r} in row {row}, which is not a number; for classes use a classifier"
-            ) from None
+        values = column.tolist()
+        for row, value in enumerate(values):
+            if not isinstance(value, Number) or isinstance(value, complex):
+                raise ValueError(
+                    f"{name} has {value!r} in row {row}, which is not a number; for classes use a classifier"
+                )
+        column = np.array([as_float(value) for value in values])
     numbers: NDArray[np.float64] = column.astype(np.float64)
     check_range(numbers[:, None], [name], "y")
     return numbers
-
-
-def _as_float(value: Any) -> float:
-    if not isinstance(value, Number):
-        raise TypeError(value)
-    return float(value)  # type: ignore[arg-type]
 
 
 def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
@@ -244,19 +230,9 @@ def _values(y: Any) -> NDArray[Any]:
     return values
 
 
-def _reject_missing(column: NDArray[Any], what: str) -> None:
-    missing = pd.isna(column)
-    if np.any(missing):
-        raise ValueError(
-            f"{what} has {int(missing.sum())} missing values (NaN or None), first in row {int(np.argmax(missing))}: "
-            "a row without its target teaches nothing, so drop such rows"
-        )
-
-
 Task = Literal["regression", "classification"]
 
 _MOST_CLASSES = 10
-_PLAIN = ("integer", "floating", "mixed-integer-float", "boolean")
 
 
 def inferred_task(y: Any) -> tuple[Task, str]:
@@ -265,26 +241,6 @@ def inferred_task(y: Any) -> tuple[Task, str]:
     Text, booleans, categories and few whole numbers that repeat (2 to 10 values, on average in two rows each) are
     classes; other numbers are a regression. Missing values are ignored, and numbers stored as objects are numbers. The
     command line, :func:`castlereg.compare` and the estimators of several targets all use this rule.
-
-    Parameters
-    ----------
-    y : Series or array-like of shape (rows,)
-
-    Returns
-    -------
-    task : {"regression", "classification"}
-    reason : str
-
-    Examples
-    --------
-    >>> inferred_task(["yes", "no", "yes"])
-    ('classification', '2 classes')
-    >>> inferred_task([1.5, 2.0, 7.25])
-    ('regression', 'numbers')
-    >>> inferred_task([0, 1, 1, 0])
-    ('classification', '2 classes')
-    >>> inferred_task([3, 8, 4, 9, 4])
-    ('regression', 'numbers')
     """
     is_pandas = isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray)
     values = pd.Series(y if is_pandas else np.asarray(y).ravel()).dropna()
@@ -294,23 +250,13 @@ def inferred_task(y: Any) -> tuple[Task, str]:
         values = pd.Series(without_objects(values.to_numpy()))
     distinct = values.nunique()
     few = min(_MOST_CLASSES, max(2, len(values) // 2))
-    if (
-        not pd.api.types.is_numeric_dtype(values)
-        or pd.api.types.is_bool_dtype(values)
-        or (2 <= distinct <= few and bool((values == values.round()).all()))
-    ):
+    is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
+    if not is_number or (2 <= distinct <= few and bool((values == values.round()).all())):
         return "classification", f"{distinct} classes"
     return "regression", "numbers"
 
 
 def without_objects(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers or booleans that are stored as objects as an array of their own type; others as they are.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> without_objects(np.array([1, 2], object)).dtype.kind
-    'i'
-    """
+    """Return numbers or booleans that are stored as objects as an array of their own type; others as they are."""
     stored = pd.api.types.infer_dtype(values, skipna=False) if values.dtype == object else ""
-    return np.array(values.tolist()) if stored in _PLAIN else values
+    return np.array(values.tolist()) if stored in ("integer", "floating", "mixed-integer-float", "boolean") else values

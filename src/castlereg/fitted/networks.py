@@ -115,11 +115,11 @@ class Networks:
 
     def _as_seen(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
         """Draw clipped channels in, and fill missing values with the member's own means."""
-        if not self.layout.has_gaps and self.standardization.clip_center is None:
+        if not self.layout.has_missing and self.standardization.clip_center is None:
             return block
         by = self.standardization.of_member(member)
         seen: NDArray[np.float64] = drawn_in(block, by.clip_center, by.clip_rate, self.layout)
-        return np.where(np.isnan(seen), by.shift[: block.shape[1]], seen) if self.layout.has_gaps else seen
+        return np.where(np.isnan(seen), by.shift[: block.shape[1]], seen) if self.layout.has_missing else seen
 
     @cached_property
     def target_networks(self) -> list[Parameters]:

@@ -18,8 +18,8 @@ from castlereg.data.missing import MISSING_MARKS
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, as_numbers, read_columns
 from castlereg.data.rows import Rows, n_held_out
-from castlereg.data.schema import named_columns
-from castlereg.data.survey import KindChanged, TableSurvey, TargetSurvey
+from castlereg.data.schema import KindChanged, named_columns
+from castlereg.data.survey import TableSurvey, TargetSurvey
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, TargetKind, check_target, fit_target, read_target
 from castlereg.fitted.networks import HeldOut, evenly

@@ -143,7 +143,7 @@ class FileSource:
         for block in self.rows.blocks():
             weight = block[:, -1].astype(np.float64) if self.weighted else np.ones(len(block))
             values = drawn_in(block[:, : layout.n_channels].astype(np.float64), *clips, layout)
-            of_block = Moments.of(values, weight, layout.has_gaps)
+            of_block = Moments.of(values, weight, layout.has_missing)
             moments = of_block if moments is None else moments.and_of(of_block)
             total += float(weight.sum())
         assert moments is not None  # there are rows
