@@ -219,8 +219,9 @@ def test_a_network_without_a_finite_loss_has_no_score_and_ranks_last(
     def with_a_failure(*arguments: Any, **options: Any) -> Any:
         grid = train_folds(*arguments, **options)
         if isinstance(options["candidates"][0], tuple) and options["candidates"][0]:
-            grid.losses[:, 0] = np.inf
-            grid.stack.parameters.input_weights[:: grid.losses.shape[1]] = np.nan
+            for stack in grid.stacks:
+                stack.validation_loss[0] = np.inf
+                stack.parameters.input_weights[0] = np.nan
         return grid
 
     healthy = compare(*diabetes, methods=["Baseline", "L2"], **QUICK)
