@@ -116,10 +116,9 @@ def report_content(
 def _warmup(model: NetworkEstimator) -> int:
     """Return the number of epochs before the best epoch counts."""
     book, plan = model.model_.folds, checked_plan(model, model.n_features_in_)
-    if book is not None:
-        regularizers = book.regularizers
-    else:
-        regularizers = [Castle(objective=model.objective)] if isinstance(model, CastleOptions) else model.regularizers
+    regularizers = model.regularizers if book is None else book.regularizers
+    if book is None and isinstance(model, CastleOptions):
+        regularizers = [Castle(objective=model.objective)]
     phases = phases_for(regularizers, plan.max_epochs, plan.warmup)
     return sum(phase.epochs for phase in phases if not phase.counts)
 
