@@ -17,11 +17,14 @@ from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.fitted import FittedModel
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
-from castlereg.persistence.fold_state import read_folds, write_folds
-from castlereg.persistence.graph_state import read_graph, write_graph
 from castlereg.persistence.json_content import fields
-from castlereg.persistence.network_state import read_networks, write_networks
-from castlereg.persistence.preprocessing_state import read_preprocessing, write_preprocessing
+from castlereg.persistence.predictor_state import (
+    read_networks,
+    read_preprocessing,
+    write_networks,
+    write_preprocessing,
+)
+from castlereg.persistence.result_state import read_folds, read_graph, write_folds, write_graph
 from castlereg.persistence.values import read_value, write_option, write_value
 
 ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name) for name in estimators.__all__}
@@ -57,7 +60,11 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
     stored = fields(content, "its model", **_FIELDS)
     if stored.estimator not in ESTIMATORS:
         raise Unreadable(f"its estimator is {stored.estimator!r}, which castlereg does not know")
-    model = _new_model(ESTIMATORS[stored.estimator], stored.parameters, arrays)
+    cls = ESTIMATORS[stored.estimator]
+    for name in stored.parameters.keys() - cls().get_params(deep=False).keys():
+        raise Unreadable(f"a {stored.estimator} has no option {name!r}")
+    # Options that came after the file was written are left at their defaults.
+    model = cls(**{name: read_value(content, arrays) for name, content in stored.parameters.items()})
     preprocessing = read_preprocessing(stored.preprocessing, arrays)
     if any(model.target_kind == ("classes" if target.is_numeric else "numbers") for target in preprocessing.targets):
         raise Unreadable(f"its targets are not what a {stored.estimator} predicts")
@@ -78,10 +85,3 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
         model.feature_names_in_ = np.array([column.name for column in preprocessing.schema], object)
     arrays.finish()
     return model
-
-
-def _new_model(cls: type[NetworkEstimator], parameters: dict[str, Any], arrays: StoredArrays) -> NetworkEstimator:
-    """Make an estimator; options that came after the file was written are left at their defaults."""
-    for name in parameters.keys() - cls().get_params(deep=False).keys():
-        raise Unreadable(f"a {cls.__name__} has no option {name!r}")
-    return cls(**{name: read_value(content, arrays) for name, content in parameters.items()})
