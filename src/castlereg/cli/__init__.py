@@ -18,18 +18,12 @@ for _command in (demo, fit, predict, graph, compare, experiment, datasets):
 
 
 @app.callback(invoke_without_command=True)
-def _options(
-    context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Show the version and stop."),
-) -> None:
-    """Neural networks on tables, regularized by learning the causal graph of the columns."""
+def _options(version: bool = typer.Option(False, "--version", help="Show the version and stop.")) -> None:
     if version:
         from castlereg import __version__
 
         typer.echo(f"castlereg {__version__}")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 __all__ = ["app"]

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
-from castlereg.cli.console import Debug, Json, Quiet, check_writable, command, out, print_facts, write_output
+from castlereg.atomic_write import check_writable
+from castlereg.cli.console import Debug, Json, Quiet, command, out, print_facts, write_output
 
 
 @command
@@ -25,14 +26,12 @@ def datasets(
 
     if name is None:
         listed = catalogue().reset_index()[["name", "rows", "columns", "task", "target", "title"]]
+        listed = listed.astype(object).where(listed.notna(), None)
         if as_json:
-            print_facts(
-                {"tables": listed.astype(object).where(listed.notna(), None).to_dict(orient="records")}, {}, True
-            )
+            print_facts({"tables": listed.to_dict(orient="records")}, {}, True)
             return
-        shown = Table(box=None, header_style="bold")
-        for heading in listed.columns:
-            shown.add_column(heading, justify="right" if heading in ("rows", "columns") else "left")
+        headings = [Column(name, justify="right" if name in ("rows", "columns") else "left") for name in listed]
+        shown = Table(*headings, box=None, header_style="bold")
         for row in listed.itertuples(index=False):
             shown.add_row(*("" if cell is None else str(cell) for cell in row))
         out.print(shown)

@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from castlereg.cli.console import Debug, Quiet, command, print_facts, shows_progress, write_output
+from castlereg.cli.console import Debug, Epochs, Quiet, command, print_facts, write_output
 from castlereg.cli.fit import used_columns
+from castlereg.notices import shows_progress
 
 
 @command
 def demo(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("castlereg-demo"),
-    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the rows.")] = 200,
+    epochs: Epochs = 200,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
@@ -27,10 +28,11 @@ def demo(
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     y = y.rename("progression")
     output.mkdir(parents=True, exist_ok=True)
-    model = CastleRegressorCV(max_epochs=epochs, random_state=0, verbose=shows_progress(quiet)).fit(X, y)
+    verbose = shows_progress(False if quiet else None)
+    model = CastleRegressorCV(max_epochs=epochs, random_state=0, verbose=verbose).fit(X, y)
     save(model, output / "diabetes.castle")
     write_output(model.graph_.to_svg(), output / "graph.svg")
-    write_report(model, X, y, output / "report.html", title="Progression of diabetes", verbose=shows_progress(quiet))
+    write_report(model, X, y, output / "report.html", title="Progression of diabetes", verbose=verbose)
     labels = {
         "table": f"scikit-learn's diabetes, {len(X)} rows x {X.shape[1]} columns",
         "beta": f"{model.reg_beta_:g}, chosen among {', '.join(f'{b:g}' for b in model.reg_betas)} by ten folds",

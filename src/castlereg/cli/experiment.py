@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.table import Table
 
-from castlereg.cli.console import Debug, Quiet, check_writable, command, err, out, reason, stop
+from castlereg.atomic_write import check_writable
+from castlereg.cli.console import Debug, Quiet, command, err, out, reason, stop
 from castlereg.options import check_choice
 
 if TYPE_CHECKING:
@@ -43,12 +44,9 @@ def experiment(
     if show:
         _list(list(EXPERIMENTS.values()))
         return
-    try:
-        check_choice("--scale", scale, SCALES)
-        chosen_scale = cast("Scale", scale)
-        chosen = list(EXPERIMENTS.values()) if every else [experiment_named(name) for name in names or []]
-    except ValueError as error:
-        stop(str(error))
+    check_choice("--scale", scale, SCALES)
+    chosen_scale = cast("Scale", scale)
+    chosen = list(EXPERIMENTS.values()) if every else [experiment_named(name) for name in names or []]
     if not chosen:
         stop("say which experiment, or --all; `castlereg experiment --list` shows them")
     if dry_run:
@@ -60,8 +58,6 @@ def experiment(
     try:
         with nullcontext() if cluster is None else on_cluster(cluster):
             outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not quiet)
-    except (ConnectionError, ModuleNotFoundError) as error:
-        stop(str(error))
     except KeyboardInterrupt:
         stop("stopped; what is done is kept, and the same command goes on", code=130)
     try:
@@ -94,9 +90,7 @@ def _written(chosen: list[Experiment], outcomes: dict[str, Outcome], output: Pat
 
 
 def _list(experiments: list[Experiment]) -> None:
-    table = Table(box=None, header_style="bold")
-    for heading in ("name", "in the paper", "what"):
-        table.add_column(heading)
+    table = Table("name", "in the paper", "what", box=None, header_style="bold")
     for one in experiments:
         table.add_row(one.name, one.shown_in, one.title)
     out.print(table)

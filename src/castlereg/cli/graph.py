@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from castlereg.cli.console import Debug, Quiet, check_writable, command, stop, write_output
+from castlereg.atomic_write import check_writable
+from castlereg.cli.console import Debug, Quiet, command, stop, write_output
+from castlereg.cli.tables import Model
 from castlereg.options import check_choice
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ _FORMATS = ("svg", "dot", "json", "gml", "csv", "png", "text")
 
 @command
 def graph(
-    model: Annotated[Path, typer.Argument(help="File that `castlereg fit --output` wrote.")],
+    model: Model,
     form: Annotated[
         str | None, typer.Option("--format", "-f", help="svg, dot, json, gml, csv (edges), png or text.")
     ] = None,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from castlereg.cli.console import Debug, Quiet, check_writable, command, err, stop, write_output
-from castlereg.cli.tables import Table
+from castlereg.atomic_write import check_writable
+from castlereg.cli.console import Debug, Quiet, command, err, stop, write_output
+from castlereg.cli.tables import Model, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @command
 def predict(
-    model: Annotated[Path, typer.Argument(help="File that `castlereg fit --output` wrote.")],
+    model: Model,
     table: Table,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="CSV or TSV file (default: standard output).")
