@@ -1,16 +1,13 @@
-"""The command line: thin commands over public functions, one file each."""
+"""The command line: thin commands over public functions."""
 
 from __future__ import annotations
 
 import typer
 
 from castlereg.cli.compare import compare
-from castlereg.cli.datasets import datasets
-from castlereg.cli.demo import demo
-from castlereg.cli.experiment import experiment
-from castlereg.cli.fit import fit
-from castlereg.cli.graph import graph
-from castlereg.cli.predict import predict
+from castlereg.cli.fit import demo, fit
+from castlereg.cli.paper import datasets, experiment
+from castlereg.cli.saved_model import graph, predict
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Neural networks on tables, with CASTLE.")
 for _command in (demo, fit, predict, graph, compare, experiment, datasets):

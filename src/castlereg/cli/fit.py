@@ -1,4 +1,4 @@
-"""``castlereg fit``: from a table to a model and a report."""
+"""``castlereg fit``: from a table to a model and a report; ``castlereg demo``: the same on a table of scikit-learn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from castlereg.atomic_write import check_writable
-from castlereg.cli.console import Debug, Epochs, Json, Quiet, Seed, command, print_facts, stop
+from castlereg.cli.console import Debug, Epochs, Json, Quiet, Seed, command, print_facts, stop, write_output
 from castlereg.cli.tables import Dropped, Table, Targets, TaskName, chosen_task, read_problem
 from castlereg.notices import shows_progress
 
@@ -153,3 +153,36 @@ def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
 
 def _rows(n: int) -> str:
     return f"{n} row" if n == 1 else f"{n} rows"
+
+
+@command
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("castlereg-demo"),
+    epochs: Epochs = 200,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit the diabetes table; write its model, its graph and a report."""
+    from sklearn.datasets import load_diabetes
+
+    from castlereg import CastleRegressorCV, save
+    from castlereg.report import write_report
+
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    y = y.rename("progression")
+    output.mkdir(parents=True, exist_ok=True)
+    verbose = shows_progress(False if quiet else None)
+    model = CastleRegressorCV(max_epochs=epochs, random_state=0, verbose=verbose).fit(X, y)
+    save(model, output / "diabetes.castle")
+    write_output(model.graph_.to_svg(), output / "graph.svg")
+    write_report(model, X, y, output / "report.html", title="Progression of diabetes", verbose=verbose)
+    labels = {
+        "table": f"scikit-learn's diabetes, {len(X)} rows x {X.shape[1]} columns",
+        "beta": f"{model.reg_beta_:g}, chosen among {', '.join(f'{b:g}' for b in model.reg_betas)} by ten folds",
+        "held-out loss": f"{model.validation_loss_:.3f} (predicting the mean has 1)",
+        "uses": ", ".join(used_columns(model.graph_, "progression")),
+        "report": str(output / "report.html"),
+        "graph": str(output / "graph.svg"),
+        "model": f"{output / 'diabetes.castle'} (castlereg predict {output / 'diabetes.castle'} TABLE)",
+    }
+    print_facts({}, labels, as_json=False)
