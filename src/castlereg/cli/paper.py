@@ -42,7 +42,10 @@ def experiment(
     from castlereg.paper.experiments.workers import on_cluster
 
     if show:
-        _list(list(EXPERIMENTS.values()))
+        table = Table("name", "in the paper", "what", box=None, header_style="bold")
+        for known in EXPERIMENTS.values():
+            table.add_row(known.name, known.shown_in, known.title)
+        out.print(table)
         return
     check_choice("--scale", scale, SCALES)
     chosen_scale = cast("Scale", scale)
@@ -87,13 +90,6 @@ def _written(chosen: list[Experiment], outcomes: dict[str, Outcome], output: Pat
             for path in write_results(one, outcome, output):
                 out.print(f"  {path}", markup=False)
     return complete
-
-
-def _list(experiments: list[Experiment]) -> None:
-    table = Table("name", "in the paper", "what", box=None, header_style="bold")
-    for one in experiments:
-        table.add_row(one.name, one.shown_in, one.title)
-    out.print(table)
 
 
 def _dry_run(chosen: list[Experiment], scale: Scale, output: Path, jobs: int) -> None:

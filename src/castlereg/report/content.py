@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_known_rows
+from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_known_rows, seed_sequence
 from castlereg.estimators.castle import CastleOptions
 from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
@@ -127,15 +127,10 @@ def _seeds(model: NetworkEstimator, random_state: Seed) -> tuple[int, str]:
     """Return the report's seed, and a text that names it and the model's."""
     of_model = model.random_state
     given = of_model if random_state is None and isinstance(of_model, int | np.integer) else random_state
-    if isinstance(given, np.random.RandomState):
-        given = int(given.randint(2**31))
-    elif isinstance(given, np.random.Generator):
-        given = int(given.integers(2**31))
-    elif given is None:
-        given = int(np.random.SeedSequence().generate_state(1)[0])
-    check_integer("random_state", given, least=0)
+    sequence = seed_sequence(given)
+    seed = int(given if isinstance(given, int | np.integer) else sequence.generate_state(1)[0])
     text = str(of_model) if isinstance(of_model, int | np.integer | None) else type(of_model).__name__
-    return int(given), text if text == str(given) else f"model {text}, report {int(given)}"
+    return seed, text if text == str(seed) else f"model {text}, report {seed}"
 
 
 def _evaluation(

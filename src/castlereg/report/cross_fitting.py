@@ -35,20 +35,8 @@ def out_of_fold(
     """Train clones of the model and of the plain network on all folds but one, and predict that one.
 
     Both start from the same weights in each fold. The guess is the mean of the training rows, or their base rates.
-
-    Parameters
-    ----------
-    truth : list of array of shape (rows,)
-        The targets, as read.
-    seed : int
-        Decides the folds and the networks.
-
-    Returns
-    -------
-    predictions : dict of str to list of array
-        By method, the model first: for each target values of shape (rows,) or probabilities of shape (rows, classes).
-    folds : array of int, shape (rows,)
-        The fold that left each row out.
+    Returned are, by method, the model first, values of shape (rows,) or probabilities of shape (rows, classes) for each
+    target; and the fold that left each row out.
     """
     targets = model.model_.targets
     n_rows = len(truth[0])

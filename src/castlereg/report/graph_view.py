@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from castlereg.graph.causal_graph import AGREEMENT, NOT_PROOF, CausalGraph
+from castlereg.graph.drawing.layered import Box
 from castlereg.graph.drawing.neighbourhood import edges_around, neighbourhood
 from castlereg.graph.drawing.picture import MOST_NODES, picture, strongest_edges
 from castlereg.graph.drawing.svg import dashes, edge_shape
@@ -43,15 +44,12 @@ class DrawnEdge:
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A node in a picture: its index among the nodes, its label, and its box from the top left corner."""
+    """A node in a picture."""
 
-    index: int
+    index: int  # among the nodes
     label: str
     is_target: bool
-    x: float
-    y: float
-    width: float
-    height: float
+    box: Box
 
 
 @dataclass(frozen=True)
@@ -145,18 +143,7 @@ def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -
     rank = {(row.cause, row.effect): int(row.Index) for row in edges.itertuples()}
     index = {name: i for i, name in enumerate(graph.names)}
     boxes = sorted(drawn.places.boxes.items(), key=lambda item: (item[1].x, item[1].y))
-    nodes_drawn = tuple(
-        DrawnNode(
-            index[name],
-            drawn.labels[name],
-            name in graph.targets,
-            box.x - box.width / 2,
-            box.y - box.height / 2,
-            box.width,
-            box.height,
-        )
-        for name, box in boxes
-    )
+    nodes_drawn = tuple(DrawnNode(index[name], drawn.labels[name], name in graph.targets, box) for name, box in boxes)
     edges_drawn = tuple(
         DrawnEdge(
             rank[line.cause, line.effect],
