@@ -239,6 +239,11 @@ def test_a_network_without_a_finite_loss_has_no_score_and_ranks_last(
     assert "1 of the networks never had a finite loss" in str(result)
 
 
+def test_strengths_of_the_same_name_are_told_apart() -> None:
+    candidates = [(L1(0.1), L2(0.3)), (L1(0.2), L2(0.3))]
+    assert run._chosen_strengths(candidates, 1) == "strength=0.2"
+
+
 @pytest.mark.filterwarnings("ignore:network .* the loss was not finite")
 def test_a_method_that_never_trains_is_named(diabetes: Any) -> None:
     with pytest.raises(FloatingPointError, match=r"method 'huge': .* no epoch with a finite loss"):
