@@ -19,26 +19,14 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     that, an older file stays as it was and nothing is left behind. A new file has the permissions of the one that it
     replaces. Devices and pipes are written directly.
 
-    Parameters
-    ----------
-    path : Path
-        In a folder that exists.
-
-    Yields
-    ------
-    binary file
-
-    Examples
-    --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with atomic_write(Path(folder) / "greeting") as file:
     ...         _ = file.write(b"hello")
     ...     (Path(folder) / "greeting").read_bytes()
     b'hello'
     """
-    check_path(path)
+    check_writable(path)
     if path.exists() and not path.is_file():
         with open(path, "wb") as file:
             yield file
@@ -57,9 +45,10 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         unfinished.unlink(missing_ok=True)
 
 
-def check_path(path: Path) -> None:
+def check_writable(*paths: Path | None) -> None:
     """Raise if a path is a folder or in a folder that does not exist: better before hours of training than after."""
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: make the folder {path.parent} first")
+    for path in paths:
+        if path is not None and path.is_dir():
+            raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it")
+        if path is not None and not path.parent.is_dir():
+            raise FileNotFoundError(f"cannot write {path}: make the folder {path.parent} first")

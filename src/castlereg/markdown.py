@@ -6,20 +6,8 @@ import pandas as pd
 
 
 def markdown_table(frame: pd.DataFrame, *, digits: int = 3) -> str:
-    r"""Write a frame as a Markdown table, without its index.
+    r"""Write a frame as a Markdown table, without its index; missing values become empty cells.
 
-    Parameters
-    ----------
-    frame : DataFrame
-    digits : int
-        Decimals of floating-point numbers; missing values become empty cells.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> print(markdown_table(pd.DataFrame({"a|b": [1, 2], "score": [0.12345, None]})))
     | a\|b | score |
     | --- | --- |

@@ -12,14 +12,6 @@ _PACKAGE = str(Path(__file__).parent)
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn, naming the first line outside of castlereg.
 
-    Parameters
-    ----------
-    message : str
-    category : type of Warning
-
-    Examples
-    --------
-    >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     warn_user("column 'age' is constant")

@@ -82,19 +82,17 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     taken = {name for of_target in names for name in of_target}
     for column in schema:
         if not column.name or column.name in taken:
-            raise ValueError(
-                f"column {column.name!r} cannot be an input beside the outputs {', '.join(sorted(taken))}: rename it"
-            )
+            outputs = ", ".join(sorted(taken))
+            raise ValueError(f"column {column.name!r} cannot be an input beside the outputs {outputs}: rename it")
     graph = _Graph(taken | {column.name for column in schema})
-    outputs = _results(graph, targets, _predictions(graph, fitted.networks), names)
+    results = _results(graph, targets, _predictions(graph, fitted.networks), names)
+    text, number = onnx.TensorProto.STRING, onnx.TensorProto.DOUBLE
     inputs = [
-        onnx.helper.make_tensor_value_info(
-            column.name, onnx.TensorProto.STRING if _is_text(column) else onnx.TensorProto.DOUBLE, [_ROWS, 1]
-        )
+        onnx.helper.make_tensor_value_info(column.name, text if _is_text(column) else number, [_ROWS, 1])
         for column in schema
     ]
     made = onnx.helper.make_model(
-        onnx.helper.make_graph(graph.nodes, type(model).__name__, inputs, outputs, graph.constants),
+        onnx.helper.make_graph(graph.nodes, type(model).__name__, inputs, results, graph.constants),
         opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
         ir_version=_IR,
         producer_name="castlereg",
@@ -190,9 +188,6 @@ def _missing_text(column: ColumnSchema) -> str:
     return "" if "" not in (column.levels or ()) else "(missing)"
 
 
-# --- building a graph ----------------------------------------------------------------------------------
-
-
 class _Graph:
     """Operations and constants, each with a name that no column has."""
 
@@ -213,13 +208,8 @@ class _Graph:
     def _constant(self, value: Any) -> str:
         import onnx
 
-        array, name = np.asarray(value), self._new_name("constant")
-        if array.dtype.kind in "OU":
-            texts = [str(text).encode() for text in array.ravel()]
-            kind = onnx.TensorProto.STRING
-            self.constants.append(onnx.helper.make_tensor(name, kind, array.shape, texts))  # type: ignore[arg-type]
-        else:
-            self.constants.append(onnx.numpy_helper.from_array(array, name))
+        name = self._new_name("constant")
+        self.constants.append(onnx.numpy_helper.from_array(np.asarray(value), name))  # texts are objects
         return name
 
     def _new_name(self, stem: str) -> str:
@@ -231,9 +221,7 @@ class _Graph:
 
     def as_numbers(self, flags: _Tensor) -> _Tensor:
         """Turn booleans into 0.0 and 1.0."""
-        import onnx
-
-        return self("Cast", flags, to=onnx.TensorProto.DOUBLE)
+        return self("Where", flags, 1.0, 0.0)
 
     def sqrt(self, values: _Tensor) -> _Tensor:
         """Return square roots; the graph is the array namespace of its tensors."""
@@ -263,20 +251,19 @@ class _Tensor:
         return self * -1 + other
 
 
-# --- from inputs to channels ---------------------------------------------------------------------------
-
-
 def _encoded(graph: _Graph, preprocessing: Preprocessing) -> _Tensor:
     """Return :meth:`Preprocessing.encode`, shape (rows, channels): NaN for what each network fills itself."""
     by_column = groupby(preprocessing.channels, lambda channel: channel.column)
-    return graph(
-        "Concat", *(_column(graph, preprocessing.schema[j], list(channels)) for j, channels in by_column), axis=1
-    )
+    columns = (_column(graph, preprocessing.schema[j], list(channels)) for j, channels in by_column)
+    return graph("Concat", *columns, axis=1)
 
 
 def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Tensor:
     """Return the channels of a column: its levels or its value, and the missing indicator if there is one."""
-    missing = graph("Equal", column.name, [_missing_text(column)]) if _is_text(column) else graph("IsNaN", column.name)
+    if _is_text(column):
+        missing = graph("Equal", column.name, np.array([_missing_text(column)], object))
+    else:
+        missing = graph("IsNaN", column.name)
     first = channels[0]
     if column.levels is None:
         values = (_Tensor(graph, column.name) - first.center) / first.spread
@@ -293,18 +280,13 @@ def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Te
 def _is_level(graph: _Graph, column: ColumnSchema, missing: _Tensor) -> _Tensor:
     """Return 1 for the level of each cell, 0 for others: (rows, levels); unknown levels are the joined one, if any."""
     assert column.levels is not None
-    levels = [*column.levels]
-    is_joined = np.array([[float(level == OTHER) for level in levels]])
-    if not _is_text(column):
-        levels = [np.nan if level == OTHER else level for level in levels]
-    equal = graph.as_numbers(graph("Equal", column.name, np.array([levels], str if _is_text(column) else np.float64)))
+    is_joined = np.array([[float(level == OTHER) for level in column.levels]])
+    levels = column.levels if _is_text(column) else [np.nan if level == OTHER else level for level in column.levels]
+    equal = graph.as_numbers(graph("Equal", column.name, np.array([levels], object if _is_text(column) else float)))
     if not is_joined.any():
         return equal
     known = graph("ReduceSum", equal, [1], keepdims=1) + graph.as_numbers(missing)
     return equal + (1 - known) * is_joined
-
-
-# --- from channels to predictions ----------------------------------------------------------------------
 
 
 def _predictions(graph: _Graph, networks: Networks) -> list[_Tensor]:
@@ -369,8 +351,7 @@ def _results(
             results.append(describe(prediction, double, [_ROWS]))
             continue
         labels = _labels(target.classes)
-        is_text = labels.dtype.kind == "O"
-        kind = onnx.TensorProto.STRING if is_text else onnx.helper.np_dtype_to_tensor_dtype(labels.dtype)
+        kind = onnx.helper.np_dtype_to_tensor_dtype(labels.dtype)
         graph("Gather", labels, graph("ArgMax", values, axis=1, keepdims=0), name=prediction)
         graph("Identity", values, name=probabilities[0])
         results += [describe(prediction, kind, [_ROWS]), describe(probabilities[0], double, [_ROWS, len(labels)])]

@@ -46,23 +46,8 @@ def folder(homes: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Pat
     )
     assert price.exit_code == 0, price.output
     (folder / "price.json").write_text(price.stdout)
-    sold = RUN.invoke(
-        app,
-        [
-            "fit",
-            table,
-            "-t",
-            "sold",
-            "--drop",
-            "price",
-            "--beta",
-            "0.1",
-            "-o",
-            str(folder / "sold.castle"),
-            "--epochs",
-            "2",
-        ],
-    )
+    options = ["--beta", "0.1", "--members", "1", "--epochs", "2"]
+    sold = RUN.invoke(app, ["fit", table, "-t", "sold", "--drop", "price", "-o", str(folder / "sold.castle"), *options])
     assert sold.exit_code == 0, sold.output
     (folder / "sold.txt").write_text(sold.stdout)
     return folder
@@ -157,6 +142,9 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         (["fit", "{homes}", "-t", "price", "-o", "{folder}"], "is a folder; name a file in it"),
         (["fit", "{homes}", "-t", "city", "--task", "regression"], "'city' is not a column of numbers"),
         (["fit", "{homes}", "-t", "price", "--task", "regresion"], "did you mean 'regression'?"),
+        (["fit", "{homes}", "-t", "price", "--members", "1"], "--members has no effect when folds choose beta"),
+        (["fit", "{homes}", "-t", "price", "--folds", "3", "--beta", "1"], "--folds has no effect here"),
+        (["fit", "{homes}", "-t", "price", "-t", "city", "--folds", "3"], "--folds has no effect here"),
         (["predict", "{homes}", "{homes}"], "homes.csv"),
         (["predict", "{folder}/price.castle", "{folder}/empty.csv"], "cannot be read as a table"),
         (["predict", "{folder}/price.castle", "{homes}", "--proba"], "--proba is for a classifier"),

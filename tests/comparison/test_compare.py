@@ -219,8 +219,9 @@ def test_a_network_without_a_finite_loss_has_no_score_and_ranks_last(
     def with_a_failure(*arguments: Any, **options: Any) -> Any:
         grid = train_folds(*arguments, **options)
         if isinstance(options["candidates"][0], tuple) and options["candidates"][0]:
-            grid.losses[:, 0] = np.inf
-            grid.stack.parameters.input_weights[:: grid.losses.shape[1]] = np.nan
+            for stack in grid.stacks:
+                stack.validation_loss[0] = np.inf
+                stack.parameters.input_weights[0] = np.nan
         return grid
 
     healthy = compare(*diabetes, methods=["Baseline", "L2"], **QUICK)
@@ -236,6 +237,11 @@ def test_a_network_without_a_finite_loss_has_no_score_and_ranks_last(
     assert result.ranks("split")["L2"].tolist() == [2.0]
     assert result.by_split["score"].notna().all()
     assert "1 of the networks never had a finite loss" in str(result)
+
+
+def test_strengths_of_the_same_name_are_told_apart() -> None:
+    candidates = [(L1(0.1), L2(0.3)), (L1(0.2), L2(0.3))]
+    assert run._chosen_strengths(candidates, 1) == "strength=0.2"
 
 
 @pytest.mark.filterwarnings("ignore:network .* the loss was not finite")

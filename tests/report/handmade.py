@@ -11,10 +11,9 @@ from castlereg import CausalGraph
 from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.report import ReportContent
 from castlereg.report.content import Evaluation
+from castlereg.report.description import Column, Setting
 from castlereg.report.graph_view import graph_content
 from castlereg.report.scores import score_target
-from castlereg.report.settings import Setting
-from castlereg.report.table_columns import Column
 from castlereg.report.training_curves import training_content
 
 HOSTILE = (

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.xdist_group("report")  # one worker fits the model
 
 def test_scores_are_those_of_clones_on_rows_they_did_not_see(fitted: Fitted, content: ReportContent) -> None:
     model, X, y = fitted
-    out = out_of_fold(model, X, y, [y.to_numpy()], cv=2, seed=3, verbose=False)
+    predictions, folds = out_of_fold(model, X, y, [y.to_numpy()], cv=2, seed=3, verbose=False)
     # By hand: the same folds and seeds, other code.
     seeds = np.random.SeedSequence(3).generate_state(2)
     for name, method in (
@@ -42,19 +42,19 @@ def test_scores_are_those_of_clones_on_rows_they_did_not_see(fitted: Fitted, con
     ):
         expected = np.empty(60)
         for fold in range(2):
-            held = out.folds == fold
+            held = folds == fold
             one = clone(method).set_params(random_state=int(seeds[fold])).fit(X[~held], y[~held])
             expected[held] = one.predict(X[held])
-        np.testing.assert_array_equal(out.predictions[name][0], expected)
+        np.testing.assert_array_equal(predictions[name][0], expected)
     assert content.evaluation is not None
     error, r2, rmse = content.evaluation.targets[0].measures
     for k, name in enumerate(("CASTLE", "plain network", "guess")):
-        predicted = out.predictions[name][0]
+        predicted = predictions[name][0]
         assert r2.scores[k].value == pytest.approx(r2_score(y, predicted))
         assert error.scores[k].value == pytest.approx(1 - r2_score(y, predicted))
         assert rmse.scores[k].value == pytest.approx(root_mean_squared_error(y, predicted))
-    guess = out.predictions["guess"][0]
-    assert guess[out.folds == 0] == pytest.approx(y[out.folds == 1].mean())
+    guess = predictions["guess"][0]
+    assert guess[folds == 0] == pytest.approx(y[folds == 1].mean())
 
 
 def test_numbers_and_classes_together_are_scored_each_in_its_way(fitted: Fitted) -> None:
@@ -68,7 +68,7 @@ def test_numbers_and_classes_together_are_scored_each_in_its_way(fitted: Fitted)
     assert [number.target, classes.target] == ["progression", "sex"]
     assert number.is_numeric and len(number.points) == 60
     truth = [targets["progression"].to_numpy(), targets["sex"].to_numpy(dtype=object)]
-    out = out_of_fold(model, X, targets, truth, cv=2, seed=0, verbose=False).predictions["CASTLE"][1]
+    out = out_of_fold(model, X, targets, truth, cv=2, seed=0, verbose=False)[0]["CASTLE"][1]
     labels = np.array(["one", "two"])
     loss, accuracy = (measure.scores[0].value for measure in classes.measures)
     assert loss == pytest.approx(log_loss(truth[1], out, labels=labels))

@@ -1,16 +1,13 @@
-"""The command line: thin commands over public functions, one file each."""
+"""The command line: thin commands over public functions."""
 
 from __future__ import annotations
 
 import typer
 
 from castlereg.cli.compare import compare
-from castlereg.cli.datasets import datasets
-from castlereg.cli.demo import demo
-from castlereg.cli.experiment import experiment
-from castlereg.cli.fit import fit
-from castlereg.cli.graph import graph
-from castlereg.cli.predict import predict
+from castlereg.cli.fit import demo, fit
+from castlereg.cli.paper import datasets, experiment
+from castlereg.cli.saved_model import graph, predict
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Neural networks on tables, with CASTLE.")
 for _command in (demo, fit, predict, graph, compare, experiment, datasets):
@@ -18,18 +15,12 @@ for _command in (demo, fit, predict, graph, compare, experiment, datasets):
 
 
 @app.callback(invoke_without_command=True)
-def _options(
-    context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Show the version and stop."),
-) -> None:
-    """Neural networks on tables, regularized by learning the causal graph of the columns."""
+def _options(version: bool = typer.Option(False, "--version", help="Show the version and stop.")) -> None:
     if version:
         from castlereg import __version__
 
         typer.echo(f"castlereg {__version__}")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
 
 
 __all__ = ["app"]

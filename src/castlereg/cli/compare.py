@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from castlereg.cli.console import Debug, Json, Quiet, Seed, command, out, print_facts, shows_progress, stop
+from castlereg.cli.console import Debug, Epochs, Json, Quiet, Seed, command, out, print_facts, stop
 from castlereg.cli.tables import Dropped, Table, Targets, TaskName, chosen_task, read_problem
 
 
@@ -21,7 +21,7 @@ def compare(
     drop: Dropped = None,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each method.")] = 10,
     splits: Annotated[int, typer.Option(min=1, help="Random choices of the held-out rows.")] = 1,
-    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the rows.")] = 200,
+    epochs: Epochs = 200,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -43,7 +43,7 @@ def compare(
         task="regression" if chosen == "regression" else "classification",
         max_epochs=epochs,
         random_state=seed,
-        verbose=shows_progress(quiet or as_json),
+        verbose=False if quiet or as_json else None,
     )
     if as_json:
         scores = result.to_frame().reset_index().to_dict(orient="records")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn, ParamSpec, TypeVar
 import typer
 from rich.console import Console
 
-from castlereg.atomic_write import atomic_write, check_path
+from castlereg.atomic_write import atomic_write
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,6 +28,7 @@ USAGE, INTERRUPTED = 2, 130
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no notes.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Most passes over the rows.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
@@ -35,11 +36,6 @@ def stop(message: str, code: int = USAGE) -> NoReturn:
     """Say why, in one line, and end with an exit code."""
     err.print(f"castlereg: {message}", markup=False)
     raise typer.Exit(code)
-
-
-def shows_progress(quiet: bool) -> bool:
-    """Whether there is somebody to watch a progress bar."""
-    return not quiet and sys.stderr.isatty()
 
 
 def print_facts(facts: dict[str, Any], labels: dict[str, str], as_json: bool) -> None:
@@ -52,25 +48,17 @@ def print_facts(facts: dict[str, Any], labels: dict[str, str], as_json: bool) ->
         out.print(f"{label:<{width}}  {one_line(text)}", markup=False)
 
 
-def check_writable(*paths: Path | None) -> None:
-    """Raise if a file cannot be written, before hours of training rather than after."""
-    for path in paths:
-        if path is not None:
-            check_path(path)
-
-
 def write_output(content: str | bytes, output: Path | None) -> None:
     """Write a whole file, or to standard output."""
-    data = content.encode() if isinstance(content, str) else content
     if output is not None:
         with atomic_write(output) as file:
-            file.write(data)
-    elif isinstance(content, str):
+            file.write(content.encode() if isinstance(content, str) else content)
+        return
+    if isinstance(content, str):
         sys.stdout.write(content)
-        sys.stdout.flush()
     else:
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        sys.stdout.buffer.write(content)
+    sys.stdout.flush()
 
 
 def one_line(text: str) -> str:

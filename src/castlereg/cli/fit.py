@@ -1,4 +1,4 @@
-"""``castlereg fit``: from a table to a model and a report."""
+"""``castlereg fit``: from a table to a model and a report; ``castlereg demo``: the same on a table of scikit-learn."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from castlereg.cli.console import Debug, Json, Quiet, Seed, check_writable, command, print_facts, shows_progress, stop
+from castlereg.atomic_write import check_writable
+from castlereg.cli.console import Debug, Epochs, Json, Quiet, Seed, command, print_facts, stop, write_output
 from castlereg.cli.tables import Dropped, Table, Targets, TaskName, chosen_task, read_problem
+from castlereg.notices import shows_progress
 
 if TYPE_CHECKING:
     from castlereg.graph import CausalGraph
@@ -30,8 +32,10 @@ def fit(
         float | None, typer.Option(min=0, help="Strength of sparsity (default: chosen by folds; 0.01 with --stream).")
     ] = None,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds to choose beta by (default: 10).")] = None,
-    members: Annotated[int, typer.Option(min=1, help="Networks to average, with --beta or --stream.")] = 1,
-    epochs: Annotated[int, typer.Option(min=1, help="Most passes over the rows.")] = 200,
+    members: Annotated[
+        int | None, typer.Option(min=1, help="Networks to average, with --beta or --stream (default: 1).")
+    ] = None,
+    epochs: Epochs = 200,
     stream: Annotated[bool, typer.Option("--stream", help="Read the table in pieces, if it exceeds memory.")] = False,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -40,8 +44,9 @@ def fit(
 ) -> None:
     """Train a network on a table and learn the graph of its columns."""
     check_writable(output, report)
-    options: dict[str, Any] = {"max_epochs": epochs, "random_state": seed, "verbose": shows_progress(quiet or as_json)}
-    single = {"reg_beta": 0.01 if beta is None else beta, "n_members": members, **options}
+    verbose = shows_progress(False if quiet or as_json else None)
+    options: dict[str, Any] = {"max_epochs": epochs, "random_state": seed, "verbose": verbose}
+    single = {"reg_beta": 0.01 if beta is None else beta, "n_members": members or 1, **options}
     facts: dict[str, Any] = {"table": str(table), "rows": None, "rows_without_target": 0, "targets": target}
     if stream:
         _check_stream(table, target, folds, report)
@@ -52,6 +57,11 @@ def fit(
         facts["rows"] = len(X)
         chosen, why = chosen_task(y, task)
         by_folds = beta is None and len(target) == 1 and len(X) <= _MOST_ROWS_OF_FOLDS
+        if by_folds and members is not None:
+            stop("--members has no effect when folds choose beta, one network each; give --beta or leave --members out")
+        if folds is not None and not by_folds:
+            limits = f"one --target, no --beta and at most {_MOST_ROWS_OF_FOLDS} rows"
+            stop(f"--folds has no effect here: folds choose beta with {limits}; leave --folds out")
         truth = y.iloc[:, 0] if len(target) == 1 else y
         model = _estimator(chosen, {"cv": folds or 10, **options} if by_folds else single, by_folds).fit(X, truth)
     if output is not None:
@@ -61,8 +71,7 @@ def fit(
     if report is not None:
         from castlereg.report import write_report
 
-        title = f"{', '.join(target)} in {table.name}"
-        write_report(model, X, truth, report, title=title, verbose=shows_progress(quiet or as_json))
+        write_report(model, X, truth, report, title=f"{', '.join(target)} in {table.name}", verbose=verbose)
     facts |= {
         "columns": model.n_features_in_,
         "missing_values": int(model.schema_["missing"].sum()),
@@ -144,3 +153,36 @@ def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
 
 def _rows(n: int) -> str:
     return f"{n} row" if n == 1 else f"{n} rows"
+
+
+@command
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("castlereg-demo"),
+    epochs: Epochs = 200,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit the diabetes table; write its model, its graph and a report."""
+    from sklearn.datasets import load_diabetes
+
+    from castlereg import CastleRegressorCV, save
+    from castlereg.report import write_report
+
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    y = y.rename("progression")
+    output.mkdir(parents=True, exist_ok=True)
+    verbose = shows_progress(False if quiet else None)
+    model = CastleRegressorCV(max_epochs=epochs, random_state=0, verbose=verbose).fit(X, y)
+    save(model, output / "diabetes.castle")
+    write_output(model.graph_.to_svg(), output / "graph.svg")
+    write_report(model, X, y, output / "report.html", title="Progression of diabetes", verbose=verbose)
+    labels = {
+        "table": f"scikit-learn's diabetes, {len(X)} rows x {X.shape[1]} columns",
+        "beta": f"{model.reg_beta_:g}, chosen among {', '.join(f'{b:g}' for b in model.reg_betas)} by ten folds",
+        "held-out loss": f"{model.validation_loss_:.3f} (predicting the mean has 1)",
+        "uses": ", ".join(used_columns(model.graph_, "progression")),
+        "report": str(output / "report.html"),
+        "graph": str(output / "graph.svg"),
+        "model": f"{output / 'diabetes.castle'} (castlereg predict {output / 'diabetes.castle'} TABLE)",
+    }
+    print_facts({}, labels, as_json=False)

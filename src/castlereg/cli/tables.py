@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,29 +13,28 @@ from castlereg.options import check_choice
 if TYPE_CHECKING:
     import pandas as pd
 
+Model = Annotated[Path, typer.Argument(help="File that `castlereg fit --output` wrote.")]
 Table = Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file, or folder of Parquet; - is standard input.")]
 Targets = Annotated[list[str], typer.Option("--target", "-t", help="Column to predict; repeat it for several.")]
 TaskName = Annotated[str, typer.Option("--task", help="auto (by the target's values), regression or classification.")]
 Dropped = Annotated[list[str] | None, typer.Option("--drop", help="Column to leave out; repeat it for several.")]
 
 
-def read_problem(
-    path: Path, targets: Sequence[str], drop: Sequence[str] | None
-) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+def read_problem(path: Path, targets: list[str], drop: list[str] | None) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     """Read a table; return features, targets, and how many rows were dropped for want of a target."""
     from castlereg.data.files import TableFile, check_columns
 
     file = TableFile.open(path)
     frame = file.read()
     check_columns([*targets, *(drop or [])], list(frame.columns), file)
-    has_target = frame[list(targets)].notna().all(axis=1)
+    has_target = frame[targets].notna().all(axis=1)
     rows = frame[has_target]
     if rows.empty:
         raise ValueError(f"every row of {file} lacks a value of {', '.join(map(repr, targets))}: fill some of them")
     features = rows.drop(columns=[*targets, *(drop or [])])
     if features.shape[1] == 0:
         raise ValueError(f"{file} has no column besides the target: there is nothing to predict from")
-    return features, rows[list(targets)], int((~has_target).sum())
+    return features, rows[targets], int((~has_target).sum())
 
 
 def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:

@@ -11,33 +11,27 @@ from castlereg.regularizers.protocol import check_regularizers
 
 Candidates = tuple[tuple[Regularizer, ...], ...]
 
-# The paper's grids ("Benchmarks"). For the noise it prints {0.1, 0.01, 0.01}.
-L1_STRENGTHS = L2_STRENGTHS = (0.1, 0.01, 0.001)
-DROPOUT_RATES = (0.2, 0.5)
-NOISE_SIGMAS = (0.1, 0.01)
 CASTLE_BETAS = (0.001, 0.01, 0.1, 1.0)
 
-# Each method is a sequence of candidates that differ in strength; the best by validation loss is taken.
+# The paper's grids ("Benchmarks"); for the noise it prints {0.1, 0.01, 0.01}. Each method is a sequence of candidates
+# that differ in strength; the best by validation loss is taken.
 PAPER_METHODS: dict[str, Candidates] = {
     "Baseline": ((),),
-    "L1": tuple((L1(strength),) for strength in L1_STRENGTHS),
-    "L2": tuple((L2(strength),) for strength in L2_STRENGTHS),
-    **{f"Dropout {rate}": ((Dropout(rate),),) for rate in DROPOUT_RATES},
+    "L1": ((L1(0.1),), (L1(0.01),), (L1(0.001),)),
+    "L2": ((L2(0.1),), (L2(0.01),), (L2(0.001),)),
+    "Dropout 0.2": ((Dropout(0.2),),),
+    "Dropout 0.5": ((Dropout(0.5),),),
     "SAE": ((Autoencoder(),),),
     "Batch Norm": ((BatchNorm(),),),
-    "Input Noise": tuple((InputNoise(sigma),) for sigma in NOISE_SIGMAS),
+    "Input Noise": ((InputNoise(0.1),), (InputNoise(0.01),)),
     "MixUp": ((MixUp(),),),
     "CASTLE": tuple((Castle(beta),) for beta in CASTLE_BETAS),
 }
 
 
 def checked_methods(methods: Any, hidden_layer_sizes: tuple[int, ...] | None = None) -> dict[str, Candidates]:
-    """Check the option ``methods`` of :func:`castlereg.compare`, and return the candidates of each method by its name.
+    """Return the candidates of each method of the option ``methods``, if they suit a network of these widths.
 
-    With ``hidden_layer_sizes``, also check that the regularizers suit a network of these widths.
-
-    Examples
-    --------
     >>> checked_methods(["Baseline", "Dropout 0.2"])
     {'Baseline': ((),), 'Dropout 0.2': ((Dropout(rate=0.2),),)}
     >>> checked_methods({"both": [Dropout(0.2), L2(0.01)]})

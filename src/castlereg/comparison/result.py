@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pandas as pd
 
 from castlereg.comparison.significance import Significance, significance
@@ -12,6 +13,8 @@ from castlereg.markdown import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_POINTS, _MEAN, _LEVEL = "#9aa7b4", "#d9480f", "#ffe8cc"
 
 
 @dataclass(frozen=True)
@@ -46,17 +49,9 @@ class Comparison:
         return self.metric == "AUROC"
 
     def ranks(self, by: Literal["fold", "split"] = "fold") -> pd.DataFrame:
-        """Rank the methods, 1 being the best; equal scores share a rank, and networks without a score rank last.
+        """Rank the methods by the networks of each fold, or by the mean score of each split: one column per method.
 
-        Parameters
-        ----------
-        by : {"fold", "split"}
-            Rank the networks of each fold, or the mean scores of each split.
-
-        Returns
-        -------
-        DataFrame
-            One row per split and fold, or per split; one column per method.
+        Rank 1 is the best; equal scores share a rank, and networks without a score rank last.
         """
         table = self.scores.pivot(index=["split", "fold"], columns="method", values="score")[list(self.seconds.index)]
         if by == "split":
@@ -72,11 +67,8 @@ class Comparison:
     def to_frame(self) -> pd.DataFrame:
         """Return one row per method, the best mean rank first.
 
-        Returns
-        -------
-        DataFrame
-            Mean and standard deviation of the fold networks' scores, score of their mean prediction, mean rank over
-            folds (1 is best), seconds, and the strengths that were chosen most often.
+        Columns: mean and standard deviation of the fold networks' scores, score of their mean prediction, mean rank
+        over folds (1 is best), seconds, and the strengths that were chosen most often.
         """
         groups = self.scores.groupby("method", sort=False)["score"]
         splits = self.by_split.groupby("method", sort=False)
@@ -98,15 +90,36 @@ class Comparison:
         return markdown_table(self._rounded().reset_index())
 
     def plot(self) -> Figure:
-        """Draw every fold network's score and the mean ranks.
+        """Draw the scores of all fold networks and the mean ranks, the best method on top."""
+        import matplotlib.pyplot as plt
 
-        Returns
-        -------
-        matplotlib Figure
-        """
-        from castlereg.comparison.drawing import draw
+        frame, test = self.to_frame(), self.significance()
+        position = np.arange(len(frame))
+        size = (9, 1.6 + 0.34 * len(frame))
+        figure, (left, right) = plt.subplots(1, 2, figsize=size, sharey=True, layout="constrained", width_ratios=[3, 2])
+        for y, method in zip(position, frame.index, strict=True):
+            scores = self.scores.loc[self.scores["method"] == method, "score"]
+            left.plot(scores, np.full(len(scores), y), "o", color=_POINTS, ms=4, alpha=0.5, mew=0)
+        left.plot(frame[self.metric], position, "D", color=_MEAN, ms=6, label="mean of fold networks")
+        averaged = frame[f"{self.metric} of the mean"]
+        left.plot(averaged, position, "|", color="black", ms=12, label="average of the networks")
+        better = "higher" if self.higher_is_better else "lower"
+        left.set_xlabel(f"{self.metric} on held-out rows ({better} is better)")
+        left.set_yticks(position, [str(name) for name in frame.index], parse_math=False)
+        left.invert_yaxis()
+        left.legend(frameon=False, fontsize=8, loc="best")
 
-        return draw(self)
+        best = frame["rank"].min()
+        if np.isfinite(test.critical_difference):
+            right.axvspan(best, best + test.critical_difference, color=_LEVEL, zorder=0)
+            right.set_title("shaded: level with the best (Nemenyi, 5 %)", fontsize=9)
+        right.plot(frame["rank"], position, "D", color=_MEAN, ms=6)
+        right.set_xlabel("mean rank over folds (1 is best)")
+        for ax in (left, right):
+            ax.grid(axis="y", color="#eeeeee")
+            ax.set_axisbelow(True)
+            ax.spines[["top", "right"]].set_visible(False)
+        return figure
 
     def __str__(self) -> str:
         better = "higher" if self.higher_is_better else "lower"

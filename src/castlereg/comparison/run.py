@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -91,10 +91,6 @@ def compare(
         Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``, ``recipe``,
         ``learning_rate``, ``batch_size``, ``max_epochs``, ``patience``.
 
-    Returns
-    -------
-    Comparison
-
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -113,15 +109,14 @@ def compare(
     show = shows_progress(verbose)
     kind = "classification" if problem.is_classification else "regression"
 
-    scores, by_split, seconds = [], [], {}
+    results, seconds = [], {}
     with tqdm(grids.items(), desc="comparing", unit="method", disable=not show) as bar:
         for name, candidates in bar:
             bar.set_postfix_str(name)
             begun = time.perf_counter()
-            for of_folds, of_split in problem.run(name, candidates, splits, starts.get(name), show):
-                scores.append(of_folds)
-                by_split.append(of_split)
+            results += problem.run(name, candidates, splits, starts.get(name), show)
             seconds[name] = time.perf_counter() - begun
+    scores, by_split = zip(*results, strict=True)
     return Comparison(
         pd.concat(scores, ignore_index=True),
         pd.DataFrame(by_split),
@@ -155,7 +150,10 @@ class _Problem:
     @classmethod
     def read(cls, X: ArrayLike, y: ArrayLike, task: str, random_state: Seed, network: dict[str, Any]) -> _Problem:
         check_choice("task", task, ["auto", "regression", "classification"])
-        _check_names(network)
+        for option in network.keys() - set(_NETWORK_OPTIONS):
+            known = [*_NETWORK_OPTIONS, *(name for name in inspect.signature(compare).parameters if name != "network")]
+            hint = did_you_mean(option, known) or f"; the options are {', '.join(known)}"
+            raise TypeError(f"compare() has no option {option!r}{hint}")
         is_classification = (inferred_task(y)[0] if task == "auto" else task) == "classification"
         model: NetworkEstimator = (NetworkClassifier if is_classification else NetworkRegressor)(**network)
         rows, names = read_training_rows(model, X, y)
@@ -196,8 +194,8 @@ class _Problem:
 
     def run(
         self, method: str, candidates: Candidates, splits: list[Split], input_init: Start | None, progress: bool
-    ) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
-        """Train a method on all folds of all splits at once; yield the scores of each split."""
+    ) -> list[tuple[pd.DataFrame, dict[str, Any]]]:
+        """Train a method on all folds of all splits at once; return the scores of each split."""
         folds = [fold for split in splits for fold in split.folds]
         try:
             grid = train_folds(
@@ -210,42 +208,31 @@ class _Problem:
             )
         except FloatingPointError as error:
             raise FloatingPointError(f"method {method!r}: {error}") from error
-        first = 0
-        for number, split in enumerate(splits):
-            of_split = np.arange(first, first + len(split.folds))
-            first += len(split.folds)
-            yield self._scored(method, number, split, grid.of(of_split))
+        of_splits = np.split(np.arange(len(folds)), np.cumsum([len(split.folds) for split in splits])[:-1])
+        return [
+            self._scored({"method": method, "split": number}, split, grid.of(of_split))
+            for number, (split, of_split) in enumerate(zip(splits, of_splits, strict=True))
+        ]
 
-    def _scored(self, method: str, number: int, split: Split, grid: FoldGrid) -> tuple[pd.DataFrame, dict[str, Any]]:
-        best, trained = grid.best, grid.trained(grid.best)
-        failed = len(split.folds) - len(trained)
-        if failed:
-            message = (
-                f"method {method!r}, split {number}: {failed} of {len(split.folds)} networks never had a finite loss"
-            )
+    def _scored(self, names: dict[str, Any], split: Split, grid: FoldGrid) -> tuple[pd.DataFrame, dict[str, Any]]:
+        best, trained, n_folds = grid.best, grid.trained(grid.best), len(split.folds)
+        if len(trained) < n_folds:
+            failed = f"{n_folds - len(trained)} of {n_folds} networks never had a finite loss"
+            message = f"method {names['method']!r}, split {names['split']}: {failed}"
             if not len(trained):
                 raise FloatingPointError(f"{message}; lower learning_rate or the strength of the regularizers")
             warn_user(f"{message}; they have no score and rank last", ConvergenceWarning)
         networks = Networks.of(self.preprocessing, grid.networks(best, trained))
         (predicted,) = networks.predict(self.cells[split.test_rows])
-        scores = np.full(len(split.folds), np.nan)
+        scores = np.full(n_folds, np.nan)
         scores[trained] = [self._score(by_network, split) for by_network in predicted]
-        of_folds = pd.DataFrame(
-            {
-                "method": method,
-                "split": number,
-                "fold": np.arange(len(split.folds)),
-                "score": scores,
-                "validation_loss": grid.losses[best],
-            }
-        )
-        return of_folds, {
-            "method": method,
-            "split": number,
+        of_folds = {"fold": np.arange(n_folds), "score": scores, "validation_loss": grid.losses[best]}
+        of_split = {
             "score": self._score(predicted.mean(axis=0), split),
             "chosen": _chosen_strengths(grid.candidates, best),
             "unit": self._unit(split),
         }
+        return pd.DataFrame(names | of_folds), names | of_split
 
     def _score(self, predicted: NDArray[np.float64], split: Split) -> float:
         truth = self.target[split.test_rows]
@@ -261,20 +248,12 @@ class _Problem:
 
 def _chosen_strengths(candidates: Sequence[tuple[Regularizer, ...]], best: int) -> str:
     """Name the strengths of the chosen candidate that differ between candidates."""
-    by_candidate = [
-        {str(path[-1].name): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(candidate)}
-        for candidate in candidates
-    ]
-    chosen = by_candidate[best]
-    differing = [name for name in chosen if len({strengths[name] for strengths in by_candidate}) > 1]
-    return ", ".join(f"{name}={chosen[name]:g}" for name in differing)
-
-
-def _check_names(network: Mapping[str, Any]) -> None:
-    known = [*_NETWORK_OPTIONS, *(name for name in inspect.signature(compare).parameters if name != "network")]
-    for option in set(network) - set(_NETWORK_OPTIONS):
-        hint = did_you_mean(option, known) or f"; the options are {', '.join(known)}"
-        raise TypeError(f"compare() has no option {option!r}{hint}")
+    strengths = [jax.tree_util.tree_leaves_with_path(candidate) for candidate in candidates]
+    return ", ".join(
+        f"{path[-1].name}={value:g}"
+        for k, (path, value) in enumerate(strengths[best])
+        if len({of_candidate[k][1] for of_candidate in strengths}) > 1
+    )
 
 
 def _checked_starts(input_init: str | Mapping[str, str] | None, methods: Mapping[str, Any]) -> dict[str, Any]:

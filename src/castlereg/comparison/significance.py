@@ -51,21 +51,8 @@ _ASSUMPTIONS = {
 
 
 def significance(ranks: pd.DataFrame, by: Literal["fold", "split"]) -> Significance:
-    """Test the ranks of methods.
+    """Test ranks, 1 being the best: one row per fold or split, as ``by`` says, one column per method.
 
-    Parameters
-    ----------
-    ranks : DataFrame
-        One row per fold or split, one column per method; 1 is best.
-    by : {"fold", "split"}
-        Meaning of the rows.
-
-    Returns
-    -------
-    Significance
-
-    Examples
-    --------
     >>> ranks = pd.DataFrame({"a": [1] * 8, "b": [2] * 8, "c": [3] * 8})
     >>> result = significance(ranks, "fold")
     >>> result.level_with_best, round(result.p_value, 5)

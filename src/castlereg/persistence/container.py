@@ -37,7 +37,7 @@ _SAVED_FILE = "give a file that castlereg.save wrote"
 
 def pack(model: Any, arrays: Arrays, written_by: str) -> bytes:
     """Return a file's bytes; the same content gives the same bytes."""
-    packed = safetensors.numpy.save({name: _native(array) for name, array in arrays.items()})
+    packed = safetensors.numpy.save({name: np.asarray(array, order="C") for name, array in arrays.items()})
     start = _PREFIX + int.from_bytes(packed[:_PREFIX], "little")
     metadata = {
         "sha256": _ZEROS.decode(),
@@ -81,12 +81,6 @@ def unpack(file: IO[bytes]) -> tuple[Any, StoredArrays]:
     return parse(model, "its model"), StoredArrays(arrays)
 
 
-def _native(array: Any) -> NDArray[Any]:
-    """Return an array with contiguous memory in the machine's byte order."""
-    array = np.asarray(array)
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
-
-
 def _digest(content: bytes) -> bytes:
     digest = hashlib.sha256(content[: _DIGEST.start] + _ZEROS)
     digest.update(memoryview(content)[_DIGEST.stop :])
@@ -122,7 +116,9 @@ class StoredArrays:
         array = self._arrays.pop(name)
         if array.dtype.name not in DTYPES or (dtype is not None and array.dtype != dtype):
             raise Unreadable(f"its array {name!r} is of {array.dtype}, which does not fit the model")
-        if shape is not None and not _has_shape(array, shape):
+        if shape is not None and (
+            array.ndim != len(shape) or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True))
+        ):
             expected = ", ".join("any" if n is None else str(n) for n in shape)
             raise Unreadable(f"its array {name!r} has shape {array.shape}, and the model needs ({expected})")
         if array.dtype == bool and array.view(np.uint8).max(initial=0) > 1:
@@ -135,7 +131,3 @@ class StoredArrays:
         """Reject arrays that were not taken."""
         for name in self._arrays:
             raise Unreadable(f"its array {name!r} does not belong to the model")
-
-
-def _has_shape(array: NDArray[Any], shape: Shape) -> bool:
-    return array.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))

@@ -15,13 +15,10 @@ from castlereg import estimators
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.fitted import FittedModel
+from castlereg.persistence import predictor_state, result_state
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
-from castlereg.persistence.fold_state import read_folds, write_folds
-from castlereg.persistence.graph_state import read_graph, write_graph
 from castlereg.persistence.json_content import fields
-from castlereg.persistence.network_state import read_networks, write_networks
-from castlereg.persistence.preprocessing_state import read_preprocessing, write_preprocessing
 from castlereg.persistence.values import read_value, write_option, write_value
 
 ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name) for name in estimators.__all__}
@@ -43,12 +40,12 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
         "estimator": type(model).__name__,
         "parameters": {name: write_option(name, value, arrays) for name, value in model.get_params(deep=False).items()},
         "named": hasattr(model, "feature_names_in_"),
-        "preprocessing": write_preprocessing(fitted.preprocessing, arrays),
-        "networks": write_networks(fitted.networks, arrays),
+        "preprocessing": predictor_state.write_preprocessing(fitted.preprocessing, arrays),
+        "networks": predictor_state.write_networks(fitted.networks, arrays),
         "validation_loss": fitted.validation_loss,
         "history": write_value({name: fitted.history[name].to_numpy() for name in fitted.history}, arrays),
-        "graph": None if fitted.graph is None else write_graph(fitted.graph, arrays),
-        "cross_validation": None if fitted.folds is None else write_folds(fitted.folds, arrays),
+        "graph": None if fitted.graph is None else result_state.write_graph(fitted.graph, arrays),
+        "cross_validation": None if fitted.folds is None else result_state.write_folds(fitted.folds, arrays),
     }
 
 
@@ -57,11 +54,15 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
     stored = fields(content, "its model", **_FIELDS)
     if stored.estimator not in ESTIMATORS:
         raise Unreadable(f"its estimator is {stored.estimator!r}, which castlereg does not know")
-    model = _new_model(ESTIMATORS[stored.estimator], stored.parameters, arrays)
-    preprocessing = read_preprocessing(stored.preprocessing, arrays)
+    cls = ESTIMATORS[stored.estimator]
+    for name in stored.parameters.keys() - cls().get_params(deep=False).keys():
+        raise Unreadable(f"a {stored.estimator} has no option {name!r}")
+    # Options that came after the file was written are left at their defaults.
+    model = cls(**{name: read_value(content, arrays) for name, content in stored.parameters.items()})
+    preprocessing = predictor_state.read_preprocessing(stored.preprocessing, arrays)
     if any(model.target_kind == ("classes" if target.is_numeric else "numbers") for target in preprocessing.targets):
         raise Unreadable(f"its targets are not what a {stored.estimator} predicts")
-    networks = read_networks(stored.networks, preprocessing, arrays)
+    networks = predictor_state.read_networks(stored.networks, preprocessing, arrays)
     if networks.has_all_nodes != (stored.graph is not None):
         raise Unreadable("its graph does not belong to its networks")
     if isinstance(model, CrossValidated) != (stored.cross_validation is not None):
@@ -70,18 +71,11 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
         networks,
         pd.DataFrame(read_value(stored.history, arrays)),
         stored.validation_loss,
-        None if stored.graph is None else read_graph(stored.graph, networks.layout.n_nodes, arrays),
-        None if stored.cross_validation is None else read_folds(stored.cross_validation, networks, arrays),
+        None if stored.graph is None else result_state.read_graph(stored.graph, networks.layout.n_nodes, arrays),
+        None if stored.cross_validation is None else result_state.read_folds(stored.cross_validation, networks, arrays),
     )
     model.n_features_in_ = len(preprocessing.schema)
     if stored.named:
         model.feature_names_in_ = np.array([column.name for column in preprocessing.schema], object)
     arrays.finish()
     return model
-
-
-def _new_model(cls: type[NetworkEstimator], parameters: dict[str, Any], arrays: StoredArrays) -> NetworkEstimator:
-    """Make an estimator; options that came after the file was written are left at their defaults."""
-    for name in parameters.keys() - cls().get_params(deep=False).keys():
-        raise Unreadable(f"a {cls.__name__} has no option {name!r}")
-    return cls(**{name: read_value(content, arrays) for name, content in parameters.items()})

@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_known_rows
-from castlereg.estimators.castle import CastleEstimator
+from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_known_rows, seed_sequence
+from castlereg.estimators.castle import CastleOptions
 from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
 from castlereg.regularizers import Castle
 from castlereg.report.cross_fitting import PLAIN, model_name, out_of_fold
+from castlereg.report.description import Column, Setting, settings_of, table_columns, versions
 from castlereg.report.graph_view import GraphContent, graph_content
 from castlereg.report.scores import COVERAGE, DRAWS, TargetScores, score_target
-from castlereg.report.settings import Setting, settings_of, versions
-from castlereg.report.table_columns import Column, table_columns
 from castlereg.report.training_curves import TrainingContent, training_content
 from castlereg.training import phases_for
 
@@ -74,10 +73,6 @@ def report_content(
     model, X, y, title, evaluate, cv, random_state, date, verbose
         As in :func:`castlereg.report.write_report`.
 
-    Returns
-    -------
-    ReportContent
-
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -90,8 +85,8 @@ def report_content(
     """
     if not isinstance(model, NetworkEstimator):
         raise TypeError(
-            f"{type(model).__name__} is not an estimator of castlereg, so that it has no history to report; for a "
-            "pipeline, give its last step, and X as that step gets it"
+            f"{type(model).__name__} is not an estimator of castlereg, so it has no history to report; for a pipeline, "
+            "give its last step, and X as that step gets it"
         )
     check_is_fitted(model)
     check_flag("evaluate", evaluate)
@@ -122,7 +117,7 @@ def _warmup(model: NetworkEstimator) -> int:
     """Return the number of epochs before the best epoch counts."""
     book, plan = model.model_.folds, checked_plan(model, model.n_features_in_)
     regularizers = model.regularizers if book is None else book.regularizers
-    if book is None and isinstance(model, CastleEstimator):
+    if book is None and isinstance(model, CastleOptions):
         regularizers = [Castle(objective=model.objective)]
     phases = phases_for(regularizers, plan.max_epochs, plan.warmup)
     return sum(phase.epochs for phase in phases if not phase.counts)
@@ -132,15 +127,10 @@ def _seeds(model: NetworkEstimator, random_state: Seed) -> tuple[int, str]:
     """Return the report's seed, and a text that names it and the model's."""
     of_model = model.random_state
     given = of_model if random_state is None and isinstance(of_model, int | np.integer) else random_state
-    if isinstance(given, np.random.RandomState):
-        given = int(given.randint(2**31))
-    elif isinstance(given, np.random.Generator):
-        given = int(given.integers(2**31))
-    elif given is None:
-        given = int(np.random.SeedSequence().generate_state(1)[0])
-    check_integer("random_state", given, least=0)
+    sequence = seed_sequence(given)
+    seed = int(given if isinstance(given, int | np.integer) else sequence.generate_state(1)[0])
     text = str(of_model) if isinstance(of_model, int | np.integer | None) else type(of_model).__name__
-    return int(given), text if text == str(given) else f"model {text}, report {int(given)}"
+    return seed, text if text == str(seed) else f"model {text}, report {seed}"
 
 
 def _evaluation(
@@ -148,26 +138,24 @@ def _evaluation(
 ) -> Evaluation:
     if cv > len(truth[0]):
         raise ValueError(f"cv={cv} folds of {len(truth[0])} rows: lower cv")
-    predictions = out_of_fold(model, X, y, truth, cv=cv, seed=seed, verbose=verbose).predictions
+    predictions, _ = out_of_fold(model, X, y, truth, cv=cv, seed=seed, verbose=verbose)
     targets = tuple(
         score_target(target, truth[k], {method: predicted[k] for method, predicted in predictions.items()}, seed)
         for k, target in enumerate(model.model_.targets)
     )
-    note = f"Every row was predicted by networks trained on the other folds ({cv} folds)."
+    notes = [f"Every row was predicted by networks trained on the other folds ({cv} folds)."]
     if PLAIN in predictions:
-        note += (
-            " The plain network has the same folds, options and starting weights, but no regularizer except early "
-            "stopping."
-        )
-    note += (
-        f" The {COVERAGE:.0%} intervals come from {DRAWS:,} draws of rows with replacement, the same for all methods: "
+        same = "The plain network has the same folds, options and starting weights"
+        notes.append(f"{same}, but no regularizer except early stopping.")
+    notes.append(
+        f"The {COVERAGE:.0%} intervals come from {DRAWS:,} draws of rows with replacement, the same for all methods: "
         "they show how the scores would vary with other rows like these, not with other starting weights."
     )
     book = model.model_.folds
     if book is not None:
         strengths = ", ".join(f"{name}={value:g}" for name, value in book.results["params"][book.best].items())
-        note += (
-            f" The strengths chosen on all rows ({strengths or 'none'}) were used in every fold, with "
+        notes.append(
+            f"The strengths chosen on all rows ({strengths or 'none'}) were used in every fold, with "
             f"{model.model_.networks.n_members} networks, so the scores of the model are slightly too good."
         )
-    return Evaluation(cv, DRAWS, COVERAGE, targets, note)
+    return Evaluation(cv, DRAWS, COVERAGE, targets, " ".join(notes))

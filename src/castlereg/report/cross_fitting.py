@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,84 +10,40 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from tqdm.auto import tqdm
 
+from castlereg import estimators
 from castlereg.data.targets import NumericTarget, Target, TargetKind
-from castlereg.estimators import (
-    CastleClassifier,
-    CastleRegressor,
-    NetworkClassifier,
-    NetworkMultiOutput,
-    NetworkRegressor,
-)
 from castlereg.estimators.base import NetworkEstimator, read_features
-from castlereg.estimators.castle import CastleEstimator
+from castlereg.estimators.castle import CastleOptions
 from castlereg.regularizers.castle import castle_of
 
 PLAIN, GUESS = "plain network", "guess"
 
-_CASTLE: dict[TargetKind, type[CastleEstimator]] = {
-    "numbers": CastleRegressor,
-    "classes": CastleClassifier,
+_CASTLE: dict[TargetKind, type[NetworkEstimator]] = {
+    "numbers": estimators.CastleRegressor,
+    "classes": estimators.CastleClassifier,
 }
 _NETWORK: dict[TargetKind, type[NetworkEstimator]] = {
-    "numbers": NetworkRegressor,
-    "classes": NetworkClassifier,
-    "any": NetworkMultiOutput,
+    "numbers": estimators.NetworkRegressor,
+    "classes": estimators.NetworkClassifier,
+    "any": estimators.NetworkMultiOutput,
 }
-
-
-class OutOfFold(NamedTuple):
-    """Predictions for rows that a method was not trained on.
-
-    Attributes
-    ----------
-    predictions : dict of str to list of array
-        By method, the model first: for each target values of shape (rows,) or probabilities of shape (rows, classes).
-    folds : array of int, shape (rows,)
-        The fold that left each row out.
-    """
-
-    predictions: dict[str, list[NDArray[np.float64]]]
-    folds: NDArray[np.int64]
 
 
 def out_of_fold(
-    model: NetworkEstimator,
-    X: ArrayLike,
-    y: ArrayLike,
-    truth: list[NDArray[Any]],
-    *,
-    cv: int,
-    seed: int,
-    verbose: bool,
-) -> OutOfFold:
+    model: NetworkEstimator, X: ArrayLike, y: ArrayLike, truth: list[NDArray[Any]], *, cv: int, seed: int, verbose: bool
+) -> tuple[dict[str, list[NDArray[np.float64]]], NDArray[np.int64]]:
     """Train clones of the model and of the plain network on all folds but one, and predict that one.
 
     Both start from the same weights in each fold. The guess is the mean of the training rows, or their base rates.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    X, y : array-like
-        The table.
-    truth : list of array of shape (rows,)
-        Its targets, as read.
-    cv : int
-        Number of folds.
-    seed : int
-        Decides the folds and the networks.
-    verbose : bool
-        Show a progress bar.
-
-    Returns
-    -------
-    OutOfFold
+    Returned are, by method, the model first, values of shape (rows,) or probabilities of shape (rows, classes) for each
+    target; and the fold that left each row out.
     """
     targets = model.model_.targets
     n_rows = len(truth[0])
     source = np.random.SeedSequence(seed)
     folds = fold_numbers(targets, truth, cv, np.random.default_rng(source.spawn(1)[0]))
     methods = {model_name(model): single(model)}
-    if isinstance(model, CastleEstimator) or methods[model_name(model)].regularizers:
+    if isinstance(model, CastleOptions) or methods[model_name(model)].regularizers:
         methods[PLAIN] = plain(model)
     shapes = [(n_rows,) if isinstance(target, NumericTarget) else (n_rows, len(target.classes)) for target in targets]
     predictions = {name: [np.zeros(shape) for shape in shapes] for name in [*methods, GUESS]}
@@ -104,16 +60,13 @@ def out_of_fold(
                 bar.update()
             for k, target in enumerate(targets):
                 predictions[GUESS][k][held_out] = _guess(target, truth[k][train])
-    return OutOfFold(predictions, folds)
+    return predictions, folds
 
 
 def fold_numbers(
     targets: tuple[Target, ...], truth: list[NDArray[Any]], cv: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Assign rows to folds at random, in proportion to the classes of the first target that has classes.
-
-    Rare classes are allowed, however few rows they have.
-    """
+    """Assign rows to folds at random, in proportion to the classes, rare ones included, of the first class target."""
     n_rows = len(truth[0])
     order = rng.permutation(n_rows)
     classes = next((t.codes(v) for t, v in zip(targets, truth, strict=True) if not isinstance(t, NumericTarget)), None)
@@ -126,20 +79,16 @@ def fold_numbers(
 
 def model_name(model: NetworkEstimator) -> str:
     """Return the name of the model in a table of methods."""
-    return "CASTLE" if isinstance(model, CastleEstimator) else "this model"
+    return "CASTLE" if isinstance(model, CastleOptions) else "this model"
 
 
 def single(model: NetworkEstimator) -> NetworkEstimator:
-    """Return the unfitted estimator to train in each fold.
-
-    It is the model itself, unless that was cross-validated: then it is the single estimator with the chosen strengths
-    and as many networks.
-    """
+    """Return the estimator to train in each fold: of a cross-validated one, that with its strengths and networks."""
     book = model.model_.folds
     if book is None:
         return clone(model).set_params(verbose=False)
     castle = castle_of(book.regularizers)
-    if isinstance(model, CastleEstimator) and castle is not None:
+    if isinstance(model, CastleOptions) and castle is not None:
         strengths = {"reg_beta": float(castle.reg_beta), "reg_lambda": float(castle.reg_lambda)}
         return _with_options(_CASTLE[model.target_kind](), model, castle=castle, **strengths)
     return _with_options(_NETWORK[model.target_kind](), model, regularizers=book.regularizers)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from castlereg.graph.causal_graph import AGREEMENT, NOT_PROOF, CausalGraph
+from castlereg.graph.drawing.layered import Box
 from castlereg.graph.drawing.picture import MOST_NODES, edges_around, neighbourhood, picture, strongest_edges
 from castlereg.graph.drawing.svg import dashes, edge_shape
 
@@ -23,9 +24,7 @@ class Edge:
     effect: str
     weight: float
     confidence: float
-    direction: (
-        float | None
-    )  # share of the networks with an edge between the two that have it this way; None without any
+    direction: float | None  # share of this direction among the networks with an edge between the two; None without any
     directed: bool  # whether the networks agree on the direction
 
 
@@ -44,15 +43,12 @@ class DrawnEdge:
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A node in a picture: its index among the nodes, its label, and its box from the top left corner."""
+    """A node in a picture."""
 
-    index: int
+    index: int  # among the nodes
     label: str
     is_target: bool
-    x: float
-    y: float
-    width: float
-    height: float
+    box: Box
 
 
 @dataclass(frozen=True)
@@ -87,9 +83,6 @@ class GraphContent:
 def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
     """List the edges of a graph that was learned by this many networks, and draw it.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> from castlereg import CausalGraph
     >>> graph = CausalGraph.from_weights(np.array([[0.0, 0.9], [0.2, 0.0]]), ["age", "income"], target="income")
     >>> content = graph_content(graph)
@@ -103,7 +96,8 @@ def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
         Edge(cause, effect, weight, confidence, None if np.isnan(share) else share, directed=not share < AGREEMENT)
         for cause, effect, weight, confidence, share in frame.head(_MOST_LISTED).itertuples(index=False)
     )
-    near = _near(graph)
+    blankets = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
+    near = [node for node in graph.nodes if node in blankets]
     views = (
         _view("all", graph, strongest_edges(graph, graph.nodes), graph.nodes),
         _view("neighbourhood", graph, edges_around(graph, graph.targets, near), near),
@@ -143,30 +137,13 @@ def _shown_at_first(graph: CausalGraph, edges: pd.DataFrame, large: bool) -> int
     return int(min(count, len(edges), _MOST_LISTED))
 
 
-def _near(graph: CausalGraph) -> list[str]:
-    """Return the Markov blankets of the targets by strong edges, in the order of the columns."""
-    near = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
-    return [node for node in graph.nodes if node in near]
-
-
 def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -> GraphView:
     drawn = picture(graph, edges, nodes)
     rank = {(row.cause, row.effect): int(row.Index) for row in edges.itertuples()}
     index = {name: i for i, name in enumerate(graph.names)}
     boxes = sorted(drawn.places.boxes.items(), key=lambda item: (item[1].x, item[1].y))
-    drawn_nodes = [
-        DrawnNode(
-            index[name],
-            drawn.labels[name],
-            name in graph.targets,
-            box.x - box.width / 2,
-            box.y - box.height / 2,
-            box.width,
-            box.height,
-        )
-        for name, box in boxes
-    ]
-    drawn_edges = [
+    nodes_drawn = tuple(DrawnNode(index[name], drawn.labels[name], name in graph.targets, box) for name, box in boxes)
+    edges_drawn = tuple(
         DrawnEdge(
             rank[line.cause, line.effect],
             *edge_shape(line, drawn.places.routes[line.cause, line.effect]),
@@ -177,5 +154,5 @@ def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -
         )
         for line in drawn.lines
         if rank[line.cause, line.effect] < _MOST_LISTED
-    ]
-    return GraphView(key, drawn.places.width, drawn.places.height, tuple(drawn_nodes), tuple(drawn_edges))
+    )
+    return GraphView(key, drawn.places.width, drawn.places.height, nodes_drawn, edges_drawn)

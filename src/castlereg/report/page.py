@@ -1,22 +1,98 @@
-"""From content to one self-contained HTML page."""
+"""From content to one self-contained HTML page, and from a model to its file."""
 
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import json
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import ArrayLike
+
+from castlereg.atomic_write import atomic_write
+from castlereg.estimators.base import NetworkEstimator, Seed
 from castlereg.graph.drawing.svg import printable
 from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
-from castlereg.report.content import ReportContent
+from castlereg.report.content import ReportContent, report_content
 from castlereg.report.graph_view import GraphContent
 from castlereg.report.scores import decimals_of, number
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+_ASSETS = ("page.css", "page.js")
+
+
+def write_report(
+    model: NetworkEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    evaluate: bool = True,
+    cv: int = 5,
+    random_state: Seed = None,
+    date: datetime.date | None = None,
+    verbose: bool | None = None,
+) -> Path:
+    """Write one self-contained HTML page on a fitted model: how well it predicts, its graph, how it was trained.
+
+    Parameters
+    ----------
+    model : fitted estimator of castlereg
+    X : DataFrame of pandas or polars, or array-like of shape (rows, features)
+        The table that the model was fitted on.
+    y : array-like of shape (rows,) or (rows, targets)
+        Its targets.
+    path : str or Path
+        File to write, usually ``something.html``; missing folders are created.
+    title : str, optional
+        By default made from the names of the targets.
+    evaluate : bool
+        Whether to cross-validate the model against the plain network and a guess. This trains clones of the model on
+        rows of equal weight, ``cv`` times; without it the page takes a second.
+    cv : int
+        Number of folds.
+    random_state : int, RandomState, Generator or None
+        Decides folds, networks and intervals; by default the model's if that is a number, otherwise a fresh one. The
+        page shows it, and the same seed gives the same page.
+    date : date, optional
+        Shown on the page; by default today.
+    verbose : bool, optional
+        Show a progress bar; by default in a terminal or notebook.
+
+    Notes
+    -----
+    An estimator that chooses its strengths by cross-validation is evaluated as the single estimator with these
+    strengths and as many networks; the page says so.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.datasets import load_diabetes
+    >>> from castlereg import CastleRegressor, write_report
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = CastleRegressor(max_epochs=3, random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(model, X, y, f"{folder}/report.html", evaluate=False)
+    ...     page.name
+    'report.html'
+    """
+    page_template()  # a missing package should raise before the training, not after it
+    content = report_content(
+        model, X, y, title=title, evaluate=evaluate, cv=cv, random_state=random_state, date=date, verbose=verbose
+    )
+    page = render(content).encode()
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(file) as stream:
+        stream.write(page)
+    return file
 
 
 def render(content: ReportContent) -> str:
@@ -25,21 +101,20 @@ def render(content: ReportContent) -> str:
     The same content gives the same page. It is self-contained: its security policy makes the browser block any font,
     picture, style or script from elsewhere. Text from the data is shown and never run.
     """
-    script = _asset("page.js")
+    style, script = ((files("castlereg.report") / "templates" / name).read_text("utf-8") for name in _ASSETS)
     return page_template().render(
         content=content,
-        style=_asset("page.css"),
+        style=style,
         script=script,
-        script_hash=_hash(script),
-        graph_data=json_for_page(_graph_data(content.graph)) if content.graph is not None else "",
+        # The page's policy allows the script with this hash and no other.
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        graph_data="" if content.graph is None else json_for_page(_graph_data(content.graph)),
     )
 
 
 def json_for_page(data: Any) -> str:
     r"""Write JSON that is safe in a script element: in ASCII, without ``<``, ``>`` and ``&``.
 
-    Examples
-    --------
     >>> json_for_page(["</script>"])
     '["\\u003c/script\\u003e"]'
     """
@@ -80,29 +155,9 @@ def page_template() -> Template:
         # str itself, not Markup, which is what macros return.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters |= {"number": number, "weight": _weight, "percent": _percent}
-    environment.globals |= {
-        "scatter_chart": scatter_chart,
-        "curve_chart": curve_chart,
-        "whisker_chart": whisker_chart,
-        "decimals_of": decimals_of,
-    }
+    environment.filters |= {"number": number, "weight": "{:#.3g}".format, "percent": _percent}
+    environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart, decimals_of)}
     return environment.get_template("page.html")
-
-
-@cache
-def _asset(name: str) -> str:
-    return (files("castlereg.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _hash(script: str) -> str:
-    """Return the hash by which the page's policy allows the script."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-
-
-def _weight(value: float) -> str:
-    """Write the weight of an edge with three significant digits."""
-    return f"{value:#.3g}"
 
 
 def _percent(value: float | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
 from castlereg.data.targets import NumericTarget, Target
 from castlereg.report.cross_fitting import GUESS, PLAIN
@@ -73,25 +74,8 @@ class TargetScores:
 def score_target(
     target: Target, truth: NDArray[Any], predictions: dict[str, NDArray[np.float64]], seed: int
 ) -> TargetScores:
-    """Score all methods on one target.
+    """Score all methods on one target; predictions are by method, the model first, and the seed is the bootstrap's.
 
-    Parameters
-    ----------
-    target : NumericTarget or ClassTarget
-    truth : array of shape (rows,)
-    predictions : dict of str to array of shape (rows,) or (rows, classes)
-        By method, the model first.
-    seed : int
-        Of the bootstrap.
-
-    Returns
-    -------
-    TargetScores
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from castlereg.data.targets import NumericTarget
     >>> y = np.array([1.0, 2.0, 3.0, 4.0])
     >>> target = NumericTarget.fit(y, "y")
     >>> scores = score_target(target, y, {"CASTLE": y + 0.5, "guess": np.full(4, 2.5)}, seed=0)
@@ -106,14 +90,19 @@ def score_target(
         shown = np.sort(rng.choice(len(truth), min(len(truth), _MOST_POINTS), replace=False))
         points = tuple(zip(truth[shown].tolist(), by_method[0][shown].tolist(), strict=True))
         return TargetScores(target.name, True, methods, measures, differences, verdict, points)
-    codes = target.codes(truth)
+    codes, probabilities = target.codes(truth), by_method[0]
     measures, differences = _of_classes(codes, by_method, rng)
-    verdict = _verdict(methods, measures[0], differences, "log loss", "")
-    classes = tuple(str(label) for label in target.classes.tolist())
-    confusion = _confusion(codes, by_method[0]) if len(classes) <= _MOST_CLASSES else ()
-    by_probability = reliability(codes, by_method[0])
+    counts = confusion_matrix(codes, probabilities.argmax(axis=1), labels=np.arange(len(target.classes)))
     return TargetScores(
-        target.name, False, methods, measures, differences, verdict, (), classes, confusion, by_probability
+        target.name,
+        False,
+        methods,
+        measures,
+        differences,
+        _verdict(methods, measures[0], differences, "log loss", ""),
+        classes=tuple(map(str, target.classes.tolist())),
+        confusion=tuple(map(tuple, counts.tolist())) if len(counts) <= _MOST_CLASSES else (),
+        reliability=reliability(codes, probabilities),
     )
 
 
@@ -179,8 +168,6 @@ def _differences(values: NDArray[np.float64]) -> tuple[Interval, ...]:
 def decimals_of(scores: Sequence[Interval]) -> int:
     """Return how many decimals to show: up to the first uncertain digit, and at least two below 10.
 
-    Examples
-    --------
     >>> decimals_of([Interval(0.47, 0.41, 0.55)]), decimals_of([Interval(0.4712, 0.4695, 0.4729)])
     (2, 3)
     >>> decimals_of([Interval(54.1, 50.2, 58.3)])
@@ -196,8 +183,6 @@ def decimals_of(scores: Sequence[Interval]) -> int:
 def number(value: float, decimals: int) -> str:
     """Write a number with this many decimals and a real minus sign.
 
-    Examples
-    --------
     >>> number(-0.034, 2)
     '\N{MINUS SIGN}0.03'
     """
@@ -210,8 +195,6 @@ def number(value: float, decimals: int) -> str:
 def with_interval(score: Interval, decimals: int, unit: str = "") -> str:
     """Write a score, its unit and its interval.
 
-    Examples
-    --------
     >>> with_interval(Interval(0.47, 0.41, 0.55), 2)
     '0.47 [0.41, 0.55]'
     """
@@ -245,37 +228,17 @@ def _verdict(
     return (*sentences, f"{guess} would be {how}, at {number(scores[GUESS].value, decimals)}.")
 
 
-def _confusion(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) -> tuple[tuple[int, ...], ...]:
-    n = probabilities.shape[1]
-    counts = np.zeros((n, n), np.int64)
-    np.add.at(counts, (codes, probabilities.argmax(axis=1)), 1)
-    return tuple(tuple(row) for row in counts.tolist())
-
-
 def reliability(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) -> tuple[Reliability, ...]:
     """Compare the probability of the predicted class with how often it was right, by tenths of the probability.
 
-    Parameters
-    ----------
-    codes : array of int, shape (rows,)
-        True classes.
-    probabilities : array of shape (rows, classes)
+    Tenths without rows are left out.
 
-    Returns
-    -------
-    tuple of Reliability
-        Tenths without rows are left out.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> probabilities = np.array([[0.95, 0.05], [0.91, 0.09], [0.4, 0.6]])
     >>> tenths = reliability(np.array([0, 1, 1]), probabilities)
     >>> [(tenth.rows, round(tenth.probability, 2), tenth.accuracy) for tenth in tenths]
     [(1, 0.6, 1.0), (2, 0.93, 0.5)]
     """
-    highest = probabilities.max(axis=1)
-    right = probabilities.argmax(axis=1) == codes
+    highest, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == codes
     tenth = np.minimum((highest * 10 + 1e-9).astype(np.int64), 9)
     return tuple(
         Reliability(t / 10, (t + 1) / 10, int(rows.sum()), float(highest[rows].mean()), float(right[rows].mean()))

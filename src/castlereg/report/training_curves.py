@@ -36,24 +36,8 @@ class TrainingContent:
 
 
 def training_content(history: pd.DataFrame, validation_loss: float, warmup: int = 0) -> TrainingContent:
-    """Turn a history into curves.
+    """Turn a history, one row per network and epoch, into curves; the first ``warmup`` epochs cannot be the best.
 
-    Parameters
-    ----------
-    history : DataFrame
-        ``history_`` of an estimator: one row per network and epoch.
-    validation_loss : float
-        Mean over networks, each at its best epoch.
-    warmup : int
-        Epochs before the best epoch counts.
-
-    Returns
-    -------
-    TrainingContent
-
-    Examples
-    --------
-    >>> import pandas as pd
     >>> history = pd.DataFrame(
     ...     {"member": [0, 0, 0], "epoch": [1, 2, 3], "objective": [9.0, 7.0, 6.0], "validation_loss": [0.9, 0.7, 0.8]}
     ... )
@@ -61,35 +45,32 @@ def training_content(history: pd.DataFrame, validation_loss: float, warmup: int 
     >>> training.best_epochs, training.curves[1].best
     ((2, 2), ((2.0, 0.7),))
     """
-    validation = history.pivot(index="epoch", columns="member", values="validation_loss")
+    tables = history.pivot(index="epoch", columns="member", values=["objective", "validation_loss"])
+    validation = tables["validation_loss"]
     best = validation[validation.index > warmup].idxmin()
     lengths = history.groupby("member")["epoch"].max()
-    drawn = list(validation.columns[:_MOST_DRAWN])
+    best_of_drawn = best[:_MOST_DRAWN]
     return TrainingContent(
-        n_networks=validation.shape[1],
-        n_drawn=len(drawn),
+        n_networks=len(best),
+        n_drawn=len(best_of_drawn),
         epochs=(int(lengths.min()), int(lengths.max())),
         best_epochs=(int(best.min()), int(best.max())),
         validation_loss=float(validation_loss),
         curves=(
-            _curves("Training objective", "sum of all terms", history, "objective", best, drawn),
-            _curves(
-                "Validation loss", "1 = predicting the mean or the base rates", history, "validation_loss", best, drawn
-            ),
+            _curves("Training objective", "sum of all terms", tables["objective"], best_of_drawn),
+            _curves("Validation loss", "1 = predicting the mean or the base rates", validation, best_of_drawn),
         ),
     )
 
 
-def _curves(title: str, unit: str, history: pd.DataFrame, column: str, best: pd.Series, drawn: list[int]) -> Curves:
-    table = history.pivot(index="epoch", columns="member", values=column)
+def _curves(title: str, unit: str, table: pd.DataFrame, best: pd.Series) -> Curves:
     table = table.where(np.isfinite(table))
-    complete = table[table.notna().all(axis=1)].mean(axis=1)
     return Curves(
         title,
         unit,
-        tuple(_points(table[member].dropna()) for member in drawn),
-        _points(complete),
-        tuple((float(best[member]), float(table.loc[best[member], member])) for member in drawn),
+        tuple(_points(table[member].dropna()) for member in best.index),
+        _points(table.dropna().mean(axis=1)),
+        tuple((float(epoch), float(table.loc[epoch, member])) for member, epoch in best.items()),
     )
 
 

@@ -1,4 +1,4 @@
-"""The options of a model, and the versions of the packages it was made with."""
+"""Tables that describe a model: the columns as they were read, the options, and the versions of packages."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ import importlib.metadata
 import inspect
 import platform
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.targets import NumericTarget, Target
+
+_MOST_LEVELS = 8
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the table, or a target."""
+
+    name: str
+    kind: str
+    is_target: bool
+    levels: tuple[str, ...] = ()  # the first few
+    n_levels: int = 0
+    missing: int = 0  # missing values
+    missing_share: float = 0.0  # of all rows
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -22,11 +42,37 @@ class Setting:
     changed: bool
 
 
+def table_columns(preprocessing: Preprocessing, n_rows: int) -> tuple[Column, ...]:
+    """List the columns of a table with this many rows, the targets first."""
+    features = [
+        Column(
+            column.name,
+            "constant" if column.constant else column.kind,
+            False,
+            _first(column.levels or ()),
+            len(column.levels or ()),
+            column.missing,
+            min(column.missing / n_rows, 1.0),
+            column.note,
+        )
+        for column in preprocessing.schema
+    ]
+    return (*map(_of_target, preprocessing.targets), *features)
+
+
+def _of_target(target: Target) -> Column:
+    if isinstance(target, NumericTarget):
+        return Column(target.name, "numeric", True)
+    return Column(target.name, target.node.kind, True, _first(target.classes.tolist()), len(target.classes))
+
+
+def _first(levels: Sequence[object]) -> tuple[str, ...]:
+    return tuple(map(str, levels[:_MOST_LEVELS]))
+
+
 def settings_of(model: BaseEstimator) -> tuple[Setting, ...]:
     """List the options of an estimator, in the order of its signature.
 
-    Examples
-    --------
     >>> from castlereg import CastleRegressor
     >>> settings_of(CastleRegressor(reg_beta=0.1))[0]
     Setting(name='reg_beta', value='0.1', changed=True)

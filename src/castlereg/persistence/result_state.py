@@ -1,4 +1,4 @@
-"""What cross-validation leaves: the folds, their left-out errors, and the choice among candidates."""
+"""What else training leaves: the learned graph, and of cross-validation the folds and the choice among candidates."""
 
 from __future__ import annotations
 
@@ -7,20 +7,65 @@ from typing import Any
 import numpy as np
 
 from castlereg.fitted import FoldBook, Networks
+from castlereg.graph import CausalGraph
+from castlereg.graph.sortability import ColumnTraits
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.json_content import checked, fields
 from castlereg.persistence.values import read_value, write_option, write_value
 from castlereg.regularizers import Regularizer
 
-_VALUES = {"folds": list, "seeds": list[int], "errors": list, "results": dict, "best": int}
+_BOOK = {"folds": list, "seeds": list[int], "errors": list, "results": dict, "best": int}
+
+
+def write_graph(graph: CausalGraph, arrays: Arrays) -> dict[str, Any]:
+    """Return a graph as JSON; weights are added to the arrays."""
+    arrays |= {
+        "graph/weights": graph.weight_array,
+        "graph/learned_weights": graph.learned_array,
+        "graph/confidence": graph.confidence_array,
+        "graph/direction": graph.direction_array,
+    }
+    if graph.traits is not None:
+        arrays["graph/variance"] = np.array(graph.traits.variance, np.float64)
+        arrays["graph/explained"] = np.array(graph.traits.explained, np.float64)
+    return {
+        "names": graph.names,
+        "targets": graph.targets,
+        "threshold": float(graph.threshold),
+        "dropped_weight": float(graph.dropped_weight),
+        "traits": graph.traits is not None,
+    }
+
+
+def read_graph(content: Any, n_nodes: int, arrays: StoredArrays) -> CausalGraph:
+    """Undo :func:`write_graph`."""
+    stored = fields(
+        content, "its graph", names=list[str], targets=list[str], threshold=float, dropped_weight=float, traits=bool
+    )
+    square = (n_nodes, n_nodes)
+    weights, learned, confidence = (
+        arrays.take(f"graph/{name}", np.float64, square, finite=True)
+        for name in ("weights", "learned_weights", "confidence")
+    )
+    direction = arrays.take("graph/direction", np.float64, square)  # NaN where no network has an edge
+    if (weights < 0).any() or (learned < 0).any():
+        raise Unreadable("its graph has negative weights")
+    if any((shares < 0).any() or (shares > 1).any() for shares in (confidence, direction)):
+        raise Unreadable("its graph has a confidence or direction that is not between 0 and 1")
+    traits = None
+    if stored.traits:
+        by_column = (arrays.take(f"graph/{name}", np.float64, (n_nodes,)) for name in ("variance", "explained"))
+        traits = ColumnTraits(*(tuple(values.tolist()) for values in by_column))
+    names, targets, cut = tuple(stored.names), tuple(stored.targets), (stored.threshold, stored.dropped_weight)
+    return CausalGraph(names, targets, weights, learned, confidence, direction, *cut, traits)
 
 
 def write_folds(book: FoldBook, arrays: Arrays) -> dict[str, Any]:
     """Return the folds as JSON and arrays."""
     arrays["fold_of"] = book.fold_of
     return {
-        **{name: write_value(getattr(book, name), arrays) for name in _VALUES},
+        **{name: write_value(getattr(book, name), arrays) for name in _BOOK},
         "regularizers": write_option("best_regularizers_", book.regularizers, arrays),
     }
 
@@ -28,9 +73,9 @@ def write_folds(book: FoldBook, arrays: Arrays) -> dict[str, Any]:
 def read_folds(content: Any, networks: Networks, arrays: StoredArrays) -> FoldBook:
     """Undo :func:`write_folds`."""
     where = "its cross-validation"
-    stored = fields(content, where, regularizers=object, **dict.fromkeys(_VALUES, object))
+    stored = fields(content, where, regularizers=object, **dict.fromkeys(_BOOK, object))
     values = {name: read_value(content, arrays) for name, content in vars(stored).items()}
-    for name, kind in _VALUES.items():
+    for name, kind in _BOOK.items():
         checked(values[name], kind, f"{name} of {where}")
     book = FoldBook(**values, fold_of=arrays.take("fold_of", np.int64, (networks.n_members,)))
     _check(book, len(networks.layout.targets))

@@ -1,4 +1,4 @@
-"""``castlereg experiment``: the paper's tables and figures, run again."""
+"""``castlereg experiment`` and ``castlereg datasets``: the paper's tables and figures, run again, and its data."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
-from castlereg.cli.console import Debug, Quiet, check_writable, command, err, out, reason, stop
+from castlereg.atomic_write import check_writable
+from castlereg.cli.console import Debug, Json, Quiet, command, err, out, print_facts, reason, stop, write_output
 from castlereg.options import check_choice
 
 if TYPE_CHECKING:
@@ -41,14 +42,14 @@ def experiment(
     from castlereg.paper.experiments.workers import on_cluster
 
     if show:
-        _list(list(EXPERIMENTS.values()))
+        table = Table("name", "in the paper", "what", box=None, header_style="bold")
+        for known in EXPERIMENTS.values():
+            table.add_row(known.name, known.shown_in, known.title)
+        out.print(table)
         return
-    try:
-        check_choice("--scale", scale, SCALES)
-        chosen_scale = cast("Scale", scale)
-        chosen = list(EXPERIMENTS.values()) if every else [experiment_named(name) for name in names or []]
-    except ValueError as error:
-        stop(str(error))
+    check_choice("--scale", scale, SCALES)
+    chosen_scale = cast("Scale", scale)
+    chosen = list(EXPERIMENTS.values()) if every else [experiment_named(name) for name in names or []]
     if not chosen:
         stop("say which experiment, or --all; `castlereg experiment --list` shows them")
     if dry_run:
@@ -60,8 +61,6 @@ def experiment(
     try:
         with nullcontext() if cluster is None else on_cluster(cluster):
             outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not quiet)
-    except (ConnectionError, ModuleNotFoundError) as error:
-        stop(str(error))
     except KeyboardInterrupt:
         stop("stopped; what is done is kept, and the same command goes on", code=130)
     try:
@@ -93,15 +92,6 @@ def _written(chosen: list[Experiment], outcomes: dict[str, Outcome], output: Pat
     return complete
 
 
-def _list(experiments: list[Experiment]) -> None:
-    table = Table(box=None, header_style="bold")
-    for heading in ("name", "in the paper", "what"):
-        table.add_column(heading)
-    for one in experiments:
-        table.add_row(one.name, one.shown_in, one.title)
-    out.print(table)
-
-
 def _dry_run(chosen: list[Experiment], scale: Scale, output: Path, jobs: int) -> None:
     from castlereg.paper.experiments.runner import waiting_units, with_sources
 
@@ -118,3 +108,49 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+@command
+def datasets(
+    name: Annotated[str | None, typer.Argument(help="Table to show or write; all are listed without it.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table to this CSV file.")] = None,
+    variant: Annotated[str, typer.Option(help="Which problem to make of the table.")] = "default",
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List the tables of the catalogue, or write one to a file."""
+    from castlereg.paper.datasets import catalogue, load
+
+    if name is None:
+        listed = catalogue().reset_index()[["name", "rows", "columns", "task", "target", "title"]]
+        listed = listed.astype(object).where(listed.notna(), None)
+        if as_json:
+            print_facts({"tables": listed.to_dict(orient="records")}, {}, True)
+            return
+        headings = [Column(name, justify="right" if name in ("rows", "columns") else "left") for name in listed]
+        shown = Table(*headings, box=None, header_style="bold")
+        for row in listed.itertuples(index=False):
+            shown.add_row(*("" if cell is None else str(cell) for cell in row))
+        out.print(shown)
+        return
+    check_writable(output)
+    loaded = load(name, variant=variant)
+    if output is not None:
+        write_output(loaded.X.assign(**{str(loaded.y.name): loaded.y}).to_csv(index=False), output)
+    facts = {
+        "name": loaded.name,
+        "variant": loaded.variant,
+        "task": loaded.task,
+        "rows": len(loaded.X),
+        "columns": loaded.X.shape[1],
+        "target": str(loaded.y.name),
+        "file": None if output is None else str(output),
+    }
+    labels = {
+        "table": f"{loaded.name} ({loaded.variant}), {len(loaded.X)} rows x {loaded.X.shape[1]} columns",
+        "target": f"{loaded.y.name}, {loaded.task}",
+    }
+    if output is not None:
+        labels["file"] = str(output)
+    print_facts(facts, labels, as_json)
