@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.acyclicity.cut import acyclic_cut
+from castlereg.data.table import RowNumbers
 from castlereg.layout import EdgeRules, Layout
 from castlereg.network import InputInit, Parameters, edge_weights
 from castlereg.options import check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
 
-RowNumbers = NDArray[np.int64] | NDArray[np.int32]
 EdgeAction = Callable[[NDArray[np.float32], Layout, EdgeRules | None, bool], NDArray[np.bool_]]
 Start = InputInit | Callable[[Layout, tuple[int, ...], np.random.SeedSequence, tuple[int, ...]], Parameters]
 Batches = Literal["shuffle", "independent"]
