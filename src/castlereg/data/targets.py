@@ -152,7 +152,7 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
     ['price', 'sold']
     """
     columns, names = _columns(y, what)
-    if len(columns) == 1 and not is_frame(y) and np.ndim(y) == 2:
+    if len(columns) == 1 and not is_frame(y) and columns[0] is not y and _values(y).ndim == 2:
         warn_user(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
             "(n_samples, ), for example using ravel().",
