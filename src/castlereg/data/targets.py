@@ -91,7 +91,7 @@ class ClassTarget:
             unknown = np.ones(len(y), bool)
         if unknown.any():
             raise ValueError(
-                f"{what} has class {y.tolist()[int(np.argmax(unknown))]!r}, which {self.name} does not have; classes "
+                f"{what} has class {y.tolist()[int(np.argmax(unknown))]!r}, which was not there in training; classes "
                 f"are {self.classes.tolist()}"
             )
         return codes
