@@ -11,26 +11,27 @@ from jax.sharding import Mesh
 from castlereg.training import devices, program
 
 # XLA's older way to compile fused operations takes a quarter of the time; its programs are slower. Processes that
-# tests start inherit it, but for the journey, which goes as users do.
+# tests start inherit it, except for the journey, which runs as users do.
 _OLDER = "--xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_OLDER}".strip()
 
-# What is compiled as users have it: the measure of cycles, the forward pass, and training in the ways it can go.
-_STACK = "tests/training/test_stack.py::"
+# What is compiled as users have it: the acyclicity function, the forward pass, and training in the ways it can go.
 _OPTIMIZED = (
-    "tests/test_acyclicity.py",
+    "tests/acyclicity/test_exponential.py",
     "tests/test_network",
+    "tests/test_castle.py::test_the_trainer",
     "tests/regularizers/test_castle",
-    f"{_STACK}test_members_side_by_side",
-    f"{_STACK}test_the_same_seed",
-    f"{_STACK}test_sampling",
-    f"{_STACK}test_exact_ends",
-    f"{_STACK}test_best_epoch",
-    "tests/test_selection.py::test_parts_change_nothing",
+    "tests/training/test_stack.py::test_members_side_by_side",
+    "tests/training/test_stack.py::test_the_same_seed",
+    "tests/training/test_stack.py::test_sampling",
+    "tests/training/test_loop.py::test_best_epoch",
+    "tests/training/test_plan.py::test_the_graph_objective",
+    "tests/training/test_sources.py::test_one_chunk",
+    "tests/search/test_grid.py::test_parts_change_nothing",
 )
 
 
-def _as_large_programs(mesh: Mesh, *, quick: bool) -> dict[str, bool]:
+def _as_large_programs(mesh: Mesh, *, quick: bool = False) -> dict[str, bool]:
     return {**devices.compiler_options(mesh), "xla_cpu_use_fusion_emitters": True}
 
 
@@ -42,3 +43,4 @@ def _compile_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     if optimized:
         monkeypatch.setattr(program, "compiler_options", _as_large_programs)
         program.compiled.cache_clear()
+        program.compiled_in_parts.cache_clear()

@@ -1,4 +1,4 @@
-"""What the measure of cycles does to held-out error and graph: CASTLE on random graphs of smooth functions and sines.
+"""What the acyclicity function does to held-out error and graph: CASTLE on random graphs of smooth functions and sines.
 
 ``python -m benchmarks.acyclicity_quality [n_nodes n_rows n_graphs]``; the error is a share of the target's variance.
 """
@@ -12,19 +12,20 @@ import pandas as pd
 
 from benchmarks.acyclicity_functions import FUNCTIONS
 from benchmarks.recovery_problems import recovery_problem
-from castlereg import CastleRegressor
+from castlereg import Castle, CastleRegressor
 from castlereg.acyclicity.cut import acyclic_cut, strong_edges
+from castlereg.estimators.castle import Objective
 from castlereg.graph.scores import edge_scores, ranking_scores
 
 N_TEST = 1000
-SCHEDULES = {"fixed": 0.01, "exact": 0.03}  # with the beta that each is used with
+OBJECTIVES: dict[Objective, float] = {"prediction": 0.01, "graph": 0.03}  # with the beta that each is used with
 
 
 def run(n_nodes: int = 20, n_rows: int = 500, n_graphs: int = 3) -> pd.DataFrame:
-    """Return mean error, AUROC and F1 by schedule and measure, printing each graph's as it comes."""
+    """Return mean error, AUROC and F1 by objective and acyclicity function, printing each graph's as it comes."""
     names = [f"x{k}" for k in range(n_nodes)]
     table = []
-    for schedule, beta in SCHEDULES.items():
+    for objective, beta in OBJECTIVES.items():
         for seed in range(n_graphs):
             for family in ("smooth", "sine"):
                 problem = recovery_problem(family, n_nodes, n_rows + N_TEST, seed)
@@ -36,15 +37,15 @@ def run(n_nodes: int = 20, n_rows: int = 500, n_graphs: int = 3) -> pd.DataFrame
                 truth = problem.truth[np.ix_(order, order)]
                 seen, held = data[:n_rows], data[n_rows:]
                 for name, function in FUNCTIONS.items():
-                    model = CastleRegressor(
-                        beta, acyclicity=function, acyclicity_schedule=schedule, max_epochs=60, random_state=0
-                    ).fit(seen[columns], seen[target])
+                    castle = Castle(acyclicity=function)
+                    model = CastleRegressor(beta, objective=objective, castle=castle, max_epochs=60, random_state=0)
+                    model.fit(seen[columns], seen[target])
                     error = np.mean((held[target] - model.predict(held[columns])) ** 2) / np.var(held[target])
                     weights = model.graph_.learned_array
                     table.append(
                         {
-                            "schedule": schedule,
-                            "measure": name,
+                            "objective": objective,
+                            "function": name,
                             "error": error,
                             "AUROC": ranking_scores(weights, truth)["auroc"],
                             "F1": edge_scores(strong_edges(acyclic_cut(weights)), truth)["f1"],
@@ -56,7 +57,7 @@ def run(n_nodes: int = 20, n_rows: int = 500, n_graphs: int = 3) -> pd.DataFrame
                         *(round(v, 3) if isinstance(v, float) else v for v in table[-1].values()),
                         flush=True,
                     )
-    return pd.DataFrame(table).groupby(["schedule", "measure"], sort=False).mean().reset_index()
+    return pd.DataFrame(table).groupby(["objective", "function"], sort=False).mean().reset_index()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Value and gradient of the measures of cycles, in float32 matrix products of the same size.
+"""Value and gradient of the acyclicity functions, in float32 matrix products of the same size.
 
 Processor time of the whole process, which other programs disturb less than the clock's.
 ``python -m benchmarks.acyclicity_speed training`` measures what a whole epoch costs with three of them instead.
@@ -26,10 +26,10 @@ SIZES = (10, 50, 100, 200, 400, 1000)
 # The paper's network, and one as wide tables are trained with.
 STACKS = (
     Stack(n_nodes=100, width=100, n_members=1, n_rows=320, epochs=2),
-    Stack(n_nodes=200, width=32, n_members=1, n_rows=320, epochs=2, reconstruct=20),
-    Stack(n_nodes=400, width=32, n_members=1, n_rows=320, epochs=2, reconstruct=20),
+    Stack(n_nodes=200, width=32, n_members=1, n_rows=320, epochs=2, features_per_step=20),
+    Stack(n_nodes=400, width=32, n_members=1, n_rows=320, epochs=2, features_per_step=20),
 )
-MEASURES = ("expm", "logdet", "spectral")
+TRAINED = ("expm", "logdet", "spectral")
 
 
 def trained_like(n_nodes: int, seed: int = 0) -> Array:
@@ -89,17 +89,17 @@ def run(sizes: tuple[int, ...] = SIZES, repeats: int = 7) -> pd.DataFrame:
 
 
 def training(repeats: int = 5) -> pd.DataFrame:
-    """Return seconds of an epoch of nine steps by measure of cycles."""
+    """Return seconds of an epoch of nine steps by acyclicity function."""
     table = []
     for stack in STACKS:
-        stacks = {name: replace(stack, acyclicity=FUNCTIONS[name]) for name in MEASURES}
+        stacks = {name: replace(stack, acyclicity=FUNCTIONS[name]) for name in TRAINED}
         best = dict.fromkeys(stacks, np.inf)
         for _ in range(repeats + 1):  # the first compiles
             for name, one in stacks.items():
                 start = time.process_time()
                 one.train()
                 best[name] = min(best[name], (time.process_time() - start) / one.epochs)
-        table.append({"nodes": stack.n_nodes, "width": stack.width, "reconstruct": stack.reconstruct, **best})
+        table.append({"nodes": stack.n_nodes, "width": stack.width, "features a step": stack.features_per_step, **best})
     return pd.DataFrame(table)
 
 

@@ -34,7 +34,7 @@ def our_seconds() -> float:
     data = rows(500, 11)
     folds = KFold(10, shuffle=True, random_state=0)
     start = time.perf_counter()
-    result = compare(data[:, :-1], data[:, -1], cv=folds, random_state=0, progress=False)
+    result = compare(data[:, :-1], data[:, -1], cv=folds, random_state=0, verbose=False)
     assert np.isfinite(result.scores["score"]).all()
     return time.perf_counter() - start
 

@@ -27,9 +27,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
 from benchmarks.grid import sklearn_seconds
-from benchmarks.problems import rows
+from benchmarks.problems import by_fold_network, rows
 from benchmarks.real_tables import MIXED, OTHERS, Problem, one_hot, split
-from castlereg import CastleClassifierCV, CastleRegressor, CastleRegressorCV
+from castlereg import CastleClassifier, CastleClassifierCV, CastleRegressor, CastleRegressorCV
 from castlereg.synthetic import random_dag, sample
 
 BETAS = (0.001, 0.01, 0.1, 1.0)
@@ -66,14 +66,18 @@ def speed() -> pd.DataFrame:
     ).assign(**{"times the batched time of a network": lambda frame: frame["a network"] / (batched / 40)})
 
 
-def _error(problem: Problem, model: Any, X: Any, y: Any, y_train: Any) -> float:
+def _predicted(problem: Problem, model: Any, X: Any) -> Any:
+    return model.predict_proba(X) if problem.classes else model.predict(X)
+
+
+def _error(problem: Problem, predicted: Any, y: Any, y_train: Any) -> float:
     if problem.classes:
-        return float(log_loss(y, model.predict_proba(X), labels=model.classes_))
-    return float(((model.predict(X) - y) ** 2).mean() / y_train.var(ddof=0))
+        return float(log_loss(y, predicted, labels=np.unique(y_train)))
+    return float(((predicted - y) ** 2).mean() / y_train.var(ddof=0))
 
 
 def averaging(folder: Path) -> pd.DataFrame:
-    """Compare the mean of the fold networks with single ones, a refitted one, forests and boosting, three splits."""
+    """Compare the mean of the fold networks with single ones, one on all rows, forests and boosting, three splits."""
     table = []
     for title in AVERAGED:
         problem = TITLES[title]
@@ -81,22 +85,22 @@ def averaging(folder: Path) -> pd.DataFrame:
         errors: dict[str, list[float]] = {}
         for seed in range(3):
             train, test, y_train, y_test = split(problem, X, y, seed)
-            make: Any = CastleClassifierCV if problem.classes else CastleRegressorCV
-            model = make(BETAS, random_state=seed, refit=True).fit(train, y_train)
-            networks = {"refitted": model.network_, "mean of folds": model._fold_networks}
-            networks |= {f"fold {k}": model._fold_networks.of_members(np.array([k])) for k in range(10)}
-            scores = {}
-            for name, network in networks.items():
-                model.network_ = network
-                scores[name] = _error(problem, model, test, y_test, y_train)
-            singles = [scores.pop(f"fold {k}") for k in range(10)]
-            scores["single, mean of ten"] = float(np.mean(singles))
+            search: Any = CastleClassifierCV if problem.classes else CastleRegressorCV
+            single: Any = CastleClassifier if problem.classes else CastleRegressor
+            model = search(BETAS, random_state=seed).fit(train, y_train)
+            whole = single(**model.best_params_, random_state=seed).fit(train, y_train)
+            by_fold = by_fold_network(model, test)
+            scores = {
+                "one on all rows": _error(problem, _predicted(problem, whole, test), y_test, y_train),
+                "mean of folds": _error(problem, by_fold.mean(axis=0), y_test, y_train),
+                "single, mean of ten": float(np.mean([_error(problem, p, y_test, y_train) for p in by_fold])),
+            }
             forest: Any = RandomForestClassifier if problem.classes else RandomForestRegressor
             boosting: Any = HistGradientBoostingClassifier if problem.classes else HistGradientBoostingRegressor
             by_hand = one_hot(train, test)
             for name, peer in {"random forest": forest, "boosting": boosting}.items():
                 fitted = peer(random_state=seed).fit(by_hand[0], y_train)
-                scores[name] = _error(problem, fitted, by_hand[1], y_test, y_train)
+                scores[name] = _error(problem, _predicted(problem, fitted, by_hand[1]), y_test, y_train)
             for name, value in scores.items():
                 errors.setdefault(name, []).append(value)
         table.append({"table": title, **{name: float(np.mean(values)) for name, values in errors.items()}})
@@ -105,7 +109,7 @@ def averaging(folder: Path) -> pd.DataFrame:
 
 
 def coverage(folder: Path) -> pd.DataFrame:
-    """Count the test rows inside of 90 % intervals: four splits of five tables."""
+    """Count the test rows inside 90 % intervals: four splits of five tables."""
     table = []
     for title in COVERED:
         problem = TITLES[title]

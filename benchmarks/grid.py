@@ -18,7 +18,7 @@ from benchmarks.problems import Stack, rows
 
 
 def sklearn_seconds(n_fits: int) -> float:
-    """Return the seconds of so many fits of the same width, batch and epochs."""
+    """Return the seconds of n fits of the same width, batch and epochs."""
     data = rows(500, 10)
     start = time.perf_counter()
     with warnings.catch_warnings():

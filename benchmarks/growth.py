@@ -37,8 +37,8 @@ def measure(curve: str, size: int) -> dict[str, float]:
 def _stack(curve: str, size: int) -> Stack:
     options: dict[str, Any] = {"acyclicity": "auto"}
     if curve.startswith("features"):
-        reconstruct = min(20, size) if "20" in curve else "all"
-        return Stack(size + 1, 32, 1, 1000, 4 if size >= 200 else 16, reconstruct=reconstruct, **options)
+        some = min(20, size) if "20" in curve else None
+        return Stack(size + 1, 32, 1, 1000, 4 if size >= 200 else 16, features_per_step=some, **options)
     if curve.startswith("rows"):
         return Stack(21, 21, 1, size, max(2, 32_000 // size), **options)
     return Stack(10, 10, size, 500, 100, **options)

@@ -1,4 +1,4 @@
-"""What knowledge of edges is worth on the paper's example graph: paired draws, errors and graph scores.
+"""What knowledge of edges gains on the paper's example graph: paired draws, errors and graph scores.
 
 ``python -m benchmarks.known_edges``
 """

@@ -9,20 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
-from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.selection import train_folds
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.reading import read_columns
-from castlereg.data.rows import Rows
-from castlereg.data.targets import NumericTarget
+from benchmarks.problems import by_fold_network
+from castlereg import NetworkRegressorCV, Recipe
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.synthetic import example_dag, random_dag, sample
 
@@ -67,25 +64,14 @@ def _standardized(rows: NDArray[np.float64], n_train: int) -> Draw:
     return Draw(scaler.transform(train), scaler.transform(test))
 
 
-def network_error(draw: Draw, candidates: Sequence[tuple[Regularizer, ...]], seed: int, input_init: str) -> float:
+def network_error(
+    draw: Draw, candidates: Sequence[Sequence[Regularizer]], seed: int, start: Literal["small", "glorot"]
+) -> float:
     """Return the mean test error of the ten fold networks of the best candidate."""
-    d = draw.train.shape[1] - 1
-    rows = Rows(read_columns(draw.train[:, :-1]), (draw.train[:, -1],))
-    coding, (rows,) = Preprocessing.fit(
-        rows, None, lambda rows: (NumericTarget.fit(rows.targets[0], "y"),), categorical=[False] * d
-    )
-    folds = list(KFold(10, shuffle=True, random_state=seed).split(draw.train))
-    grid = train_folds(
-        coding.table(rows),
-        folds,
-        candidates=candidates,
-        seeds=seed,
-        hidden_layer_sizes=(d + 1, d + 1),
-        input_init=input_init,
-    )
-    network = FittedNetwork.from_stack(grid.chosen(), coding)
-    predicted = coding.targets[0].decode(network.target_outputs(draw.test[:, :-1])[:, :, 0])
-    return float(((predicted - draw.test[:, -1]) ** 2).mean())
+    folds = KFold(10, shuffle=True, random_state=seed)
+    model = NetworkRegressorCV(candidates, cv=folds, recipe=Recipe(input_init=start), random_state=seed)
+    model.fit(draw.train[:, :-1], draw.train[:, -1])
+    return float(((by_fold_network(model, draw.test[:, :-1]) - draw.test[:, -1]) ** 2).mean())
 
 
 def errors(draw: Draw, seed: int) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Which way arrows point between numeric and categorical columns of random graphs, as in the paper and exact.
+"""Which way arrows point between numeric and categorical columns of random graphs, by objective.
 
 ``python -m benchmarks.mixed_recovery [n_graphs [first]]`` prints F1 of the strong edges, the share of right directions
 among the true edges that were found, by the kinds of their ends, and what is explained of the target.
@@ -20,7 +20,7 @@ from castlereg.synthetic import StructuralModel, random_dag
 
 N_NODES, N_EDGES, N_ROWS = 12, 20, 1000
 LEVELS = (2, 2, 2, 3, 3)  # of the categorical columns
-SCHEDULES: dict[str, dict[str, Any]] = {"paper": {}, "exact": {"reg_beta": 0.03, "acyclicity_schedule": "exact"}}
+OBJECTIVES: dict[str, dict[str, Any]] = {"prediction": {}, "graph": {"reg_beta": 0.03, "objective": "graph"}}
 
 
 def problem(function: str, seed: int) -> tuple[NDArray[np.bool_], pd.DataFrame, NDArray[np.bool_]]:
@@ -56,16 +56,16 @@ def scores(
 
 
 def run(n_graphs: int = 10, first: int = 0) -> pd.DataFrame:
-    """Return means of the scores and sums of the counts, by function, target and schedule."""
+    """Return means of the scores and sums of the counts, by function, target and objective."""
     table = []
     for function in ("sigmoid", "sine", "smooth"):
         for seed in range(first, first + n_graphs):
             truth, data, nominal = problem(function, seed)
             for classes in (False, True):
-                for schedule, options in SCHEDULES.items():
-                    row = {"function": function, "target": "class" if classes else "number", "schedule": schedule}
+                for objective, options in OBJECTIVES.items():
+                    row = {"function": function, "target": "class" if classes else "number", "objective": objective}
                     table.append(row | scores(data, truth, nominal, classes, options))
-    groups = pd.DataFrame(table).groupby(["function", "target", "schedule"], sort=False)
+    groups = pd.DataFrame(table).groupby(["function", "target", "objective"], sort=False)
     means, sums = groups[["F1", "score"]].mean(), groups.sum(numeric_only=True)
     for name in ("category to number", "number to category", "numbers"):
         means[name] = sums[f"{name}, right"] / sums[f"{name}, found"]

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from castlereg.acyclicity import Acyclicity
 from castlereg.data.table import Table
+from castlereg.estimators.base import read_features
+from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
-from castlereg.training import Member, Schedule, train
+from castlereg.training import Member, Phase, Plan, train
 
 
 def rows(n_rows: int, n_nodes: int, seed: int = 0) -> NDArray[np.float32]:
@@ -22,6 +24,11 @@ def rows(n_rows: int, n_nodes: int, seed: int = 0) -> NDArray[np.float32]:
     x = rng.standard_normal((n_rows, n_nodes))
     x[:, -1] = x[:, 0] - np.tanh(x[:, 1]) + 0.3 * x[:, -1]
     return x.astype(np.float32)
+
+
+def by_fold_network(model: CrossValidated, X: Any) -> NDArray[np.float64]:
+    """Return what every fold's network predicts, shape (folds, rows) or, of classes, (folds, rows, classes)."""
+    return model.model_.predict_by_fold(read_features(model, X))[0]
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Stack:
     n_members: int
     n_rows: int
     epochs: int
-    reconstruct: Any = "all"
+    features_per_step: int | None = None
     betas: tuple[float, ...] = (0.01,)
     acyclicity: str | Acyclicity = "expm"
     data: NDArray[np.float32] = field(init=False)
@@ -58,19 +65,15 @@ class Stack:
                     Castle(
                         self.betas[i // 10 % len(self.betas)],
                         acyclicity=self.acyclicity,
-                        reconstruct=self.reconstruct,
+                        features_per_step=self.features_per_step,
                     ),
                 ),
             )
             for i in range(self.n_members)
         ]
+        plan = Plan((self.width, self.width), (Phase(self.epochs),), patience=self.epochs)
         start = time.perf_counter()
-        train(
-            Table(self.data, self.layout),
-            members,
-            hidden_layer_sizes=(self.width, self.width),
-            schedule=Schedule(max_epochs=self.epochs, patience=self.epochs),
-        )
+        train(Table(self.data, self.layout), members, plan)
         return time.perf_counter() - start
 
     @property

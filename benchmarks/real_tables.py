@@ -3,7 +3,7 @@
 Reads the tables from the folder in ``CASTLEREG_DATA``. Four parts:
 
 ``by_hand``  CASTLE on frames as read against one-hot columns and means filled in, three splits
-``gaps``     Boston with 30 % of its cells removed: CASTLE against scikit-learn's MLP on filled-in means, five seeds
+``missing``  Boston with 30 % of its cells removed: CASTLE against scikit-learn's MLP on filled-in means, five seeds
 ``robust``   robust against standard scaling, three splits
 ``speed``    one node per column against one node per dummy, Student table
 
@@ -29,22 +29,23 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from castlereg import CastleClassifier, CastleRegressor
+from castlereg import CastleClassifier, CastleRegressor, Recipe
 
 MEMBERS = 4  # networks that are averaged, so that the encoding is compared and not the luck of a seed
 SPLITS = 3
+RECIPES = {"standard": Recipe(), "robust": Recipe(scaling="robust")}
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A file, its target, and columns that are no features."""
+    """A file, its target, and columns that are not features."""
 
     title: str
     file: str
     target: str
     drop: tuple[str, ...] = ()
     classes: bool = False
-    most_missing: int | None = None  # columns with more gaps are dropped
+    most_missing: int | None = None  # columns with more missing values are dropped
 
     def read(self, folder: Path) -> tuple[pd.DataFrame, pd.Series]:
         """Read features and target as pandas does."""
@@ -79,7 +80,7 @@ OTHERS = [
 
 
 def one_hot(train: pd.DataFrame, test: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Encode by hand: ``?`` as missing, a column for every level, gaps filled with the training rows' means."""
+    """Encode by hand: a column for every level, missing values filled with the training rows' means."""
     both = pd.concat([train, test]).replace("?", np.nan)
     numbers = both.apply(pd.to_numeric, errors="coerce")
     both = both.where(numbers.isna(), numbers).infer_objects()
@@ -122,7 +123,7 @@ def by_hand(folder: Path) -> pd.DataFrame:
         rows.append(
             {
                 "table": problem.title,
-                "feature nodes": model.network_.layout.n_features,
+                "feature nodes": model.model_.networks.layout.n_features,
                 "dummies": encoded[0].shape[1],
                 **{name: " ".join(f"{e:.4f}" for e in values) for name, values in errors.items()},
                 "mean as read": np.mean(errors["as read"]),
@@ -133,14 +134,14 @@ def by_hand(folder: Path) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def gaps(folder: Path) -> pd.DataFrame:
+def missing(folder: Path) -> pd.DataFrame:
     """Remove 30 % of Boston's cells at random."""
     X, y = BOSTON.read(folder)
     rows = []
     for seed in range(5):
         gone = X.mask(np.random.default_rng(seed).random(X.shape) < 0.3)
         row: dict[str, Any] = {"seed": seed}
-        for label, table in {"whole": X, "gaps": gone}.items():
+        for label, table in {"whole": X, "missing": gone}.items():
             train, test, y_train, y_test = split(BOSTON, table, y, seed)
             row[f"CASTLE, {label}"] = error(BOSTON, train, test, y_train, y_test, seed)[0]
             for name, options in PEERS.items():
@@ -148,7 +149,7 @@ def gaps(folder: Path) -> pd.DataFrame:
         rows.append(row)
     frame = pd.DataFrame(rows)
     for name in ("CASTLE", *PEERS):
-        frame[f"{name}, rise"] = frame[f"{name}, gaps"] - frame[f"{name}, whole"]
+        frame[f"{name}, rise"] = frame[f"{name}, missing"] - frame[f"{name}, whole"]
     return frame
 
 
@@ -175,11 +176,11 @@ def robust(folder: Path) -> pd.DataFrame:
     rows = []
     for problem in [*OTHERS, *(one for one in MIXED if one.file != COMMUNITIES.file)]:
         X, y = problem.read(folder)
-        errors: dict[str, list[float]] = {"standard": [], "robust": []}
+        errors: dict[str, list[float]] = {name: [] for name in RECIPES}
         for seed in range(SPLITS):
             parts = split(problem, X, y, seed)
-            for scaling, values in errors.items():
-                values.append(error(problem, *parts, seed, scaling=scaling)[0])
+            for name, values in errors.items():
+                values.append(error(problem, *parts, seed, recipe=RECIPES[name])[0])
         means = {name: float(np.mean(values)) for name, values in errors.items()}
         difference = np.array(errors["robust"]) - np.array(errors["standard"])
         rows.append({"table": problem.title, **means, "robust better in": f"{(difference < 0).sum()} of {SPLITS}"})
@@ -221,7 +222,7 @@ def main(names: list[str]) -> None:
         print("real_tables: set CASTLEREG_DATA to the folder of the tables")
         return
     warnings.filterwarnings("ignore", category=UserWarning)
-    for part in (by_hand, gaps, robust, speed):
+    for part in (by_hand, missing, robust, speed):
         if not names or part.__name__ in names:
             print(f"\n{str(part.__doc__).splitlines()[0]}", flush=True)
             print(part(Path(folder)).to_string(index=False, float_format=lambda v: f"{v:.4f}"), flush=True)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from castlereg import CastleRegressor
+from castlereg import Castle, CastleRegressor
 from castlereg.synthetic import StructuralModel, random_dag
 
 
@@ -20,12 +20,13 @@ def _problem(seed: int) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Serie
     return X[:1500], y[:1500], X[1500:], y[1500:]
 
 
-def _fit(reconstruct: Any, epochs: int, seed: int, problem: Any) -> tuple[float, float]:
+def _fit(features_per_step: int | None, epochs: int, seed: int, problem: Any) -> tuple[float, float]:
     X, y, X_test, y_test = problem
-    options: dict[str, Any] = {"hidden_layer_sizes": (32, 32), "acyclicity": "auto", "random_state": seed}
-    CastleRegressor(reconstruct=reconstruct, max_epochs=1, **options).fit(X, y)  # compile
+    castle = Castle(features_per_step=features_per_step, acyclicity="auto")
+    options: dict[str, Any] = {"castle": castle, "hidden_layer_sizes": (32, 32), "random_state": seed}
+    CastleRegressor(max_epochs=1, **options).fit(X, y)  # compile
     start = time.perf_counter()
-    model = CastleRegressor(reconstruct=reconstruct, max_epochs=epochs, patience=epochs, **options).fit(X, y)
+    model = CastleRegressor(max_epochs=epochs, patience=epochs, **options).fit(X, y)
     seconds = time.perf_counter() - start
     return float(np.mean((model.predict(X_test) - y_test) ** 2) / np.var(y_test)), seconds
 
@@ -35,7 +36,7 @@ def run(epochs: int = 20) -> pd.DataFrame:
     table = []
     for seed in range(3):
         problem = _problem(seed)
-        everything, budget = _fit("all", epochs, seed, problem)
+        everything, budget = _fit(None, epochs, seed, problem)
         _, pilot = _fit(20, epochs, seed, problem)
         more = max(1, int(epochs * budget / pilot))
         few, seconds = _fit(20, more, seed, problem)

@@ -1,4 +1,4 @@
-"""From the start of a process to the first fitted model, and the time of the imports alone."""
+"""From the start of a process to its imports, to ``castlereg --help``, and to the first fitted model."""
 
 from __future__ import annotations
 
@@ -18,27 +18,33 @@ model.fit(X, y)
 """
 
 
-def _seconds(script: str, cache: str) -> float:
+_STARTS = {
+    "import sklearn": ["-c", "import sklearn"],
+    "import jax, sklearn": ["-c", "import jax, sklearn"],
+    "import castlereg": ["-c", "import castlereg"],
+    "from castlereg import CastleRegressor": ["-c", "from castlereg import CastleRegressor"],
+    "castlereg --help": ["-m", "castlereg", "--help"],
+}
+_FITS = {"scikit-learn's MLP": ["-c", _PEER], "castlereg, cold": ["-c", _OURS], "castlereg, warm": ["-c", _OURS]}
+
+
+def _seconds(arguments: list[str], cache: str) -> float:
     environment = {**os.environ, "XDG_CACHE_HOME": cache}
+    command = [sys.executable, "-W", "ignore", *arguments]
     start = time.perf_counter()
-    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, env=environment)
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
     return time.perf_counter() - start
 
 
 def run(repeats: int = 5) -> pd.DataFrame:
     """Return the table; each figure is the best of some runs, those of one round side by side."""
-    imports: dict[str, list[float]] = {"import jax, sklearn": [], "import castlereg": []}
-    fits: dict[str, list[float]] = {"scikit-learn's MLP": [], "castlereg, cold": [], "castlereg, warm": []}
+    seconds: dict[str, list[float]] = {name: [] for name in [*_STARTS, *_FITS]}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:
-            for script, seconds in imports.items():
-                seconds.append(_seconds(script, cache))
-            fits["scikit-learn's MLP"].append(_seconds(_PEER, cache))
-            fits["castlereg, cold"].append(_seconds(_OURS, cache))
-            fits["castlereg, warm"].append(_seconds(_OURS, cache))
+            for name, arguments in {**_STARTS, **_FITS}.items():
+                seconds[name].append(_seconds(arguments, cache))
     table = []
-    for what, group in (("import", imports), ("first fitted model (442 x 10)", fits)):
-        reference = min(next(iter(group.values())))
-        for name, seconds in group.items():
-            table.append((what, name, min(seconds), min(seconds) / reference))
+    for what, group in (("ready", _STARTS), ("first fitted model (442 x 10)", _FITS)):
+        reference = min(seconds[next(iter(group))])
+        table += [(what, name, min(seconds[name]), min(seconds[name]) / reference) for name in group]
     return pd.DataFrame(table, columns=["until", "", "seconds", "times the first"])

@@ -40,7 +40,7 @@ def bounds(n_rows: int = 200, n_seeds: int = 3) -> pd.DataFrame:
             for name, model in _networks(seed).items():
                 bound = generalization_bound(model.fit(X, y), X, y)
                 parameters, batch = model.standardized(*other)
-                loss = float(squared_errors(parameters, batch, model.network_.layout).mean())
+                loss = float(squared_errors(parameters, batch, model.model_.networks.layout).mean())
                 table.append(
                     {
                         "world": world,
@@ -83,7 +83,7 @@ def perturbations(n_draws: int = 200) -> pd.DataFrame:
         bound = generalization_bound(model, X, y, gamma=gamma)
         parameters, batch = model.standardized(X, y)
         moved = sharpness(
-            parameters, np.asarray(batch.inputs), bound.sigma, model.network_.layout.edge_mask(), n_draws=n_draws
+            parameters, np.asarray(batch.inputs), bound.sigma, model.model_.networks.layout.edge_mask(), n_draws=n_draws
         )
         norm = np.mean([np.linalg.norm(rng.standard_normal((width, width)), 2) for _ in range(n_draws)])
         claimed = np.sqrt(2 * np.log(2 * np.e * bound.width))
@@ -128,7 +128,7 @@ def main(arguments: list[str]) -> None:
         X, y = _rows(example_dag(), 200, 0)
         model = CastleRegressor(random_state=0).fit(X, y)
         parameters, batch = model.standardized(*_rows(example_dag(), 10_000, 1000))
-        loss = float(squared_errors(parameters, batch, model.network_.layout).mean())
+        loss = float(squared_errors(parameters, batch, model.model_.networks.layout).mean())
         generalization_bound(model, X, y).plot(test_loss=loss)
         plt.savefig(arguments[0])
 

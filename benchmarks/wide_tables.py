@@ -13,7 +13,7 @@ import pandas as pd
 
 from benchmarks.growth import peak_memory
 from benchmarks.problems import rows
-from castlereg import CastleRegressor
+from castlereg import Castle, CastleRegressor
 
 CASES = {"1,000 x 2,000, width 32": (1000, (32, 32)), "2,000 x 2,000, linear": (2000, ())}
 
@@ -23,9 +23,9 @@ def measure(case: str, picture: Path | None = None) -> dict[str, float]:
     n_features, sizes = CASES[case]
     data = rows(2000, n_features + 1)
     start = time.perf_counter()
-    model = CastleRegressor(
-        hidden_layer_sizes=sizes, reconstruct=20, acyclicity="auto", max_epochs=20, random_state=0
-    ).fit(data[:, :-1], data[:, -1])
+    castle = Castle(features_per_step=20, acyclicity="auto")
+    model = CastleRegressor(castle=castle, hidden_layer_sizes=sizes, max_epochs=20, random_state=0)
+    model.fit(data[:, :-1], data[:, -1])
     seconds = time.perf_counter() - start
     error = float(np.mean((model.predict(data[:, :-1]) - data[:, -1]) ** 2) / np.var(data[:, -1]))
     if picture is not None:

@@ -19,7 +19,7 @@ def main(folder: Path, max_epochs: int = 200, report_folds: int = 5) -> Comparis
     """Compare, fit, print, draw and report; return the comparison."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     y = y.rename("progression")
-    result = compare(X, y, n_splits=5, max_epochs=max_epochs, random_state=0, progress=sys.stderr.isatty())
+    result = compare(X, y, n_splits=5, max_epochs=max_epochs, random_state=0, verbose=sys.stderr.isatty())
     print(result)
     print("MSE 1 is no better than guessing the mean.")
 

@@ -44,8 +44,8 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     print(
         f"\nIntervals for 90 %: {inside.mean():.0%} of the new prices inside, mean width {width:.1f} thousand dollars"
     )
-    leans_on = castle.graph_.learned_weights["MEDV"].nlargest(5)
-    print("The network leans most on " + ", ".join(f"{name} ({weight:.2f})" for name, weight in leans_on.items()))
+    strongest = castle.graph_.learned_weights["MEDV"].nlargest(5)
+    print("The network depends most on " + ", ".join(f"{name} ({weight:.2f})" for name, weight in strongest.items()))
     return [draw(castle.predict(X_new), interval, y_new.to_numpy(), folder / "housing_intervals.png")]
 
 

@@ -1,9 +1,9 @@
 """Knowledge: say what you know of the graph, edit what was learned, and train again.
 
-Rows of the paper's example graph, where the truth is known. First the network is told nothing; then that X1 has no
+Rows of the paper's example graph, where the truth is known. First the network knows nothing; then that X1 has no
 causes and that X8 and X9 come last; then two learned edges are edited by hand and the network is trained with the edges
-of that graph alone. Knowledge makes the graph better, and here the prediction worse: X8 and X9 are effects of Y and
-tell about it, and a network that must not use them knows less. Say what you know for the sake of the graph, or when
+of that graph only. Knowledge makes the graph better, and here the prediction worse: X8 and X9 are effects of Y and
+predict it, and a network that must not use them knows less. Say what you know for the sake of the graph, or when
 such columns come too late to predict from.
 """
 

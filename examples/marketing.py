@@ -1,7 +1,7 @@
-"""Marketing: what a post will set in motion, from a table with text, a gap and long tails.
+"""Marketing: what a post will set in motion, from a table with text, a missing value and long tails.
 
 500 posts of a cosmetics brand. A few posts went around the world: one cell of 6334 among hundreds.
-``scaling="robust"`` draws far values of the columns in, and the target is learned as a logarithm. The four
+``Recipe(scaling="robust")`` draws far values of the columns in, and the target is learned as a logarithm. The four
 regularizers share rows, folds and starting weights, so that what differs is the regularizer.
 """
 
@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from castlereg import CastleRegressorCV, compare
+from castlereg import CastleRegressorCV, Recipe, compare
 from castlereg.paper.datasets import load
 
 METHODS = ("Baseline", "L1", "MixUp", "CASTLE")
@@ -36,9 +36,9 @@ def main(folder: Path, max_epochs: int = 200, n_splits: int = 3, methods: Sequen
 
     X, X_new, y, y_new = train_test_split(X, y, test_size=0.2, random_state=0)
     print("\nMean of five fold networks on another split, by scaling of the columns:")
-    for scaling in ("standard", "robust"):
-        model = CastleRegressorCV(cv=5, scaling=scaling, max_epochs=max_epochs, random_state=0).fit(X, y)
-        print(f"{scaling:9} {((model.predict(X_new) - y_new) ** 2).mean() / y_new.var(ddof=0):.3f}")
+    for recipe in (Recipe(scaling="standard"), Recipe(scaling="robust")):
+        model = CastleRegressorCV(cv=5, recipe=recipe, max_epochs=max_epochs, random_state=0).fit(X, y)
+        print(f"{recipe.scaling:9} {((model.predict(X_new) - y_new) ** 2).mean() / y_new.var(ddof=0):.3f}")
     print(model.schema_[["kind", "levels", "missing"]].loc[["type", "category", "paid", "reach"]].to_string())
 
     ax = model.graph_.plot_neighbourhood()

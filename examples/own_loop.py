@@ -1,9 +1,9 @@
 """Your own training loop: the paper's formulas in plain JAX and optax.
 
-Every term of the objective is a pure function of arrays. Here they train a network without any estimator: take a
-layout, starting weights, one loss, one update, one ``scan`` over the steps. The weights of the input layers become a
-graph in the end. Change a term, an optimizer or the whole loop; ``CastleRegressor`` does the same with
-early stopping and standardization by fold.
+``castlereg.castle`` has the whole objective as a pure function of arrays, and each of its terms. Here it trains a
+network without any estimator: a layout, starting weights, one loss, one update, one ``scan`` over steps. The weights
+of the input layers become a graph in the end. Change a term, the optimizer or the whole loop; ``CastleRegressor`` does
+the same with early stopping and standardization by fold.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import optax
-from castlereg.objective import Batch, acyclicity_loss, cell_losses, dag_loss, l1_norm, reconstruction_loss
 from jax import Array
 
 from castlereg import CausalGraph
 from castlereg.acyclicity.cut import weakest_strong_weight
+from castlereg.castle import castle_loss
 from castlereg.layout import Layout, Node
-from castlereg.network import Parameters, forward, initialize, mask_inputs, squared_adjacency
+from castlereg.losses import Batch
+from castlereg.network import Parameters, initialize, mask_inputs, squared_adjacency
 from castlereg.synthetic import StructuralModel, example_dag
 
 State = tuple[Parameters, optax.OptState]
@@ -38,17 +39,8 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     optimizer = optax.adam(1e-3)
 
     def loss(parameters: Parameters, x: Array) -> tuple[Array, dict[str, Array]]:
-        parameters = mask_inputs(parameters, mask)
         batch = Batch(x, x[:, :, None], jnp.full(len(x), 1 / len(x)))
-        losses = cell_losses(forward(parameters, x), batch, layout)
-        terms = {
-            "supervised": jnp.mean(losses[:, -1]),
-            "reconstruction": reconstruction_loss(losses, batch, jnp.ones(layout.n_nodes)),
-            "acyclicity": acyclicity_loss(parameters.input_weights, layout),
-            "sparsity": l1_norm(parameters.input_weights),
-        }
-        dag = dag_loss(terms["reconstruction"], terms["acyclicity"], terms["sparsity"], reg_beta=0.03)
-        return terms["supervised"] + dag, terms
+        return castle_loss(mask_inputs(parameters, mask), batch, layout, reg_beta=0.03)
 
     def step(state: State, x: Array) -> tuple[State, dict[str, Array]]:
         parameters, moments = state

@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn.model_selection import KFold
 
 from castlereg import (
+    Castle,
     CastleClassifier,
     CastleClassifierCV,
     CastleMultiOutput,
@@ -21,6 +22,7 @@ from castlereg import (
     NetworkMultiOutput,
     NetworkRegressor,
     NetworkRegressorCV,
+    Recipe,
 )
 from castlereg.regularizers import L2
 
@@ -28,7 +30,7 @@ QUICK: dict[str, Any] = {"max_epochs": 2, "random_state": 0, "hidden_layer_sizes
 
 
 class Fitted(NamedTuple):
-    """A model, the table it was fitted on, and one with gaps and levels that it had not seen."""
+    """A model, the table it was fitted on, and one with missing values and levels that it had not seen."""
 
     model: Any
     X: Any
@@ -37,7 +39,7 @@ class Fitted(NamedTuple):
 
 
 def table(rows: int = 48) -> pd.DataFrame:
-    """Numbers, codes, text, an ordered category and a boolean, some with gaps."""
+    """Numbers, codes, text, an ordered category and a boolean, some with missing values."""
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(
         {
@@ -57,7 +59,7 @@ def table(rows: int = 48) -> pd.DataFrame:
 
 
 def unseen_table() -> pd.DataFrame:
-    """Rows with levels, and gaps in columns, that :func:`table` does not have."""
+    """Rows with levels, and missing values in columns, that :func:`table` does not have."""
     frame = table().head(20)
     frame["grade"] = frame["grade"].cat.set_categories(["low", "mid", "top", "new"])
     frame.loc[0, ["city", "garden", "grade"]] = ["Bergen", "perhaps", "new"]
@@ -90,9 +92,11 @@ def _make(name: str) -> tuple[Any, Any, Any]:
     shallow = {**mixed, "hidden_layer_sizes": (4,)}
     if name == "CastleRegressor":
         known = EdgeConstraints(required=[("x0", "y")], forbidden=[("x1", "x2")], tiers=[["x0"], ["y"]])
-        return CastleRegressor(0.02, constraints=known, **QUICK), *_numbers()
+        castle = Castle(sparsity="group", capacity=True, acyclicity="logdet", acyclicity_strength=np.float32(0.5))
+        return CastleRegressor(0.02, castle=castle, constraints=known, **QUICK), *_numbers()
     if name == "NetworkRegressor":
-        model = NetworkRegressor(scaling="robust", n_members=2, bootstrap=True, **mixed)
+        recipe = Recipe("robust", "glorot", 0.2, 1, "independent")
+        model = NetworkRegressor(recipe=recipe, n_members=2, bootstrap=True, **mixed)
         return model, table(), pd.Series(_values(), name="rent")
     if name == "CastleClassifier":
         weights = {"high": 2.0, "low": 1, "middle": np.float64(0.5)}
@@ -103,19 +107,20 @@ def _make(name: str) -> tuple[Any, Any, Any]:
     if name == "CastleMultiOutput":
         frame = table().assign(since=pd.date_range("2020-01-01", periods=48))
         targets = pd.DataFrame({"rent": _values(), "kind": _terciles(["low", "middle", "high"])})
-        return CastleMultiOutput(**shallow), frame, targets
+        return CastleMultiOutput(objective="graph", **shallow), frame, targets
     if name == "NetworkMultiOutput":
         targets = pd.DataFrame({"rent": _values(), "dear": _values() > 100, "kind": np.where(_values() > 90, 7, 5)})
         return NetworkMultiOutput(**shallow), table(), targets
     if name == "CastleRegressorCV":
         X, y = _numbers()
         cv = KFold(2, shuffle=True, random_state=1)
-        options = {**QUICK, "hidden_layer_sizes": np.array([4])}
+        options = {**QUICK, "castle": [Castle(reg_lambda=2), Castle()], "hidden_layer_sizes": np.array([4])}
         return CastleRegressorCV(np.array([0.01, 0.1]), cv=cv, **options), X, np.column_stack([y, y**2])
     if name == "CastleClassifierCV":
-        return CastleClassifierCV((0.01,), cv=2, scaling="robust", **shallow), table(), _terciles([1.0, 2.0, 5.0])
+        model = CastleClassifierCV((0.01,), cv=2, recipe=Recipe("robust"), **shallow)
+        return model, table(), _terciles([1.0, 2.0, 5.0])
     if name == "NetworkRegressorCV":
-        options = {**QUICK, "hidden_layer_sizes": (), "n_members": 2, "refit": True}
+        options = {**QUICK, "hidden_layer_sizes": (), "one_standard_error": True}
         return NetworkRegressorCV([[L2(0.1)], [L2(0.01)]], cv=2, **options), *_numbers()
     if name == "NetworkClassifierCV":
         X, y = _numbers()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import threading
 from pathlib import Path
 
@@ -28,6 +29,15 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
         file.write(b"newer")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "file").read_bytes() == b"newer"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+def test_permissions_of_the_older_file_stay(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch(mode=0o600)
+    with atomic_write(path) as file:
+        file.write(b"private")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:

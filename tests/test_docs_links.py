@@ -1,4 +1,4 @@
-"""The pages hang together: links lead somewhere, pages are in the navigation, public names in the reference."""
+"""Links lead somewhere, pages are in the navigation, public names are in the reference."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ REFERENCE = {
 @pytest.mark.parametrize(
     "module",
     [
-        *("", "acyclicity", "graph", "network", "objective", "regularizers", "synthetic"),
+        *("", "acyclicity", "castle", "fitted", "graph", "losses", "network", "search", "synthetic", "training"),
+        *("regularizers", "regularizers.engine", "regularizers.norms", "regularizers.protocol"),
         *("paper", "paper.acyclicity", "paper.datasets"),
     ],
 )

@@ -69,6 +69,6 @@ def test_neighbours_alike_are_found() -> None:
         (lambda: Layout((Node(target=True),)), "needs a feature and a target"),
     ],
 )
-def test_bad_layouts_are_refused_with_the_value(make: object, message: str) -> None:
+def test_bad_layouts_raise_with_the_value(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]

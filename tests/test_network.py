@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import logistic
 
 from castlereg.layout import Layout, Node
-from castlereg.network import edge_weights, forward, initialize, mask_inputs, pack, select, unpack
+from castlereg.network import edge_weights, forward, initialize, mask_inputs, pack, select, target_outputs, unpack
 
 SIZES = [(), (6,), (5, 7), (4, 3, 2)]
 
@@ -94,11 +94,16 @@ def test_start_has_the_stated_scales() -> None:
     assert np.abs(small.output_weights).max() == pytest.approx(np.sqrt(6 / (80 + 1)), rel=0.01)
 
 
-def test_released_start_is_alike_for_all_nodes() -> None:
-    layout = Layout((*(Node() for _ in range(29)), Node(target=True)))
-    released = initialize(layout, (32, 32), seed=0, released=True)
-    np.testing.assert_array_equal(released.input_weights[5, 0], released.input_weights[5, 1])
-    assert np.std(released.output_weights) == pytest.approx(1.0, rel=0.1)
+@pytest.mark.parametrize("n_targets", [1, 2])
+def test_the_targets_are_predicted_by_all_sub_networks_or_only_their_own(
+    n_targets: int, rng: np.random.Generator
+) -> None:
+    layout = Layout((Node(), Node(), *(Node(target=True) for _ in range(n_targets))))
+    every = initialize(layout, (5, 5), seed=0, input_init="glorot")
+    x = jnp.asarray(rng.normal(size=(6, layout.n_channels)), jnp.float32)
+    expected = forward(every, x)[:, 2:]
+    for parameters in (every, select(every, np.array(layout.targets))):
+        np.testing.assert_allclose(target_outputs(parameters, x, layout), expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("sizes", SIZES)

@@ -109,9 +109,10 @@ def test_the_file_tells_what_it_is(tmp_path: Path) -> None:
 def relabelled(which: str, column: str, **changes: Any) -> Any:
     """A copy of a fitted model whose schema says something else of a column, with the same number of levels."""
     model = pickle.loads(pickle.dumps(fitted(which).model))
-    schema = tuple(replace(one, **changes) if one.name == column else one for one in model._coding.schema)
-    for holder in (model._coding, model.network_.preprocessing):
-        object.__setattr__(holder, "schema", schema)
+    networks = model.model_.networks
+    schema = tuple(replace(one, **changes) if one.name == column else one for one in networks.preprocessing.schema)
+    networks = replace(networks, preprocessing=replace(networks.preprocessing, schema=schema))
+    model.model_ = replace(model.model_, networks=networks)
     return model
 
 
@@ -122,7 +123,7 @@ def test_rare_levels_that_were_joined(tmp_path: Path) -> None:
         assert_close(run(model, unseen, tmp_path), expected(model, unseen))
 
 
-def test_an_empty_text_that_is_a_level_is_no_gap(tmp_path: Path) -> None:
+def test_an_empty_text_that_is_a_level_is_not_missing(tmp_path: Path) -> None:
     model = relabelled("CastleClassifier", "city", levels=("", "Oslo", "Rome"))
     rows = fitted("CastleClassifier").unseen.copy()
     rows.loc[4:7, "city"] = ""
@@ -139,28 +140,28 @@ def test_an_empty_text_that_was_never_there_is_an_unknown_level(tmp_path: Path) 
     assert_close(run(model, rows, tmp_path), expected(model, rows))
 
 
-def test_dates_are_refused_with_the_column(tmp_path: Path) -> None:
+def test_dates_are_rejected_with_the_column(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="column 'since' holds dates, which ONNX does not have: fit on a number"):
         to_onnx(fitted("CastleMultiOutput").model, tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
-def test_names_that_collide_are_refused(tmp_path: Path) -> None:
+def test_names_that_collide_are_rejected(tmp_path: Path) -> None:
     for name in ("prediction", "probabilities", ""):
         model = relabelled("CastleClassifier", "area", name=name)
         with pytest.raises(ValueError, match=f"column '{name}' cannot be an input"):
             to_onnx(model, tmp_path / "model.onnx")
 
 
-def test_columns_named_as_operations_are_no_trouble(tmp_path: Path) -> None:
+def test_columns_named_as_operations_do_not_collide(tmp_path: Path) -> None:
     X = fitted("CastleClassifier").X.rename(columns={"area": "constant_0"})
     renamed = relabelled("CastleClassifier", "area", name="constant_0")
     renamed.feature_names_in_ = np.array(X.columns, object)
     assert_close(run(renamed, X, tmp_path), expected(renamed, X))
 
 
-def test_what_is_no_fitted_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="a Ridge is no estimator of castlereg"):
+def test_what_is_not_a_fitted_model_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="a Ridge is not an estimator of castlereg"):
         to_onnx(Ridge(), tmp_path / "model.onnx")
     with pytest.raises(NotFittedError):
         to_onnx(CastleRegressor(), tmp_path / "model.onnx")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,8 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that appears under its name only when it is complete.
 
     The content goes into a temporary file in the same folder, which is renamed at the end. If something fails before
-    that, an older file stays as it was and nothing is left behind. Devices and pipes are written directly.
+    that, an older file stays as it was and nothing is left behind. A new file has the permissions of the one that it
+    replaces. Devices and pipes are written directly.
 
     Parameters
     ----------
@@ -41,13 +43,15 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         with open(path, "wb") as file:
             yield file
         return
-    path = path.resolve()  # a link stays one
+    path = path.resolve()  # a link stays a link
     unfinished = path.parent / f".{secrets.token_hex(8)}.unfinished"
     try:
         with open(unfinished, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        if path.exists():
+            shutil.copymode(path, unfinished)
         os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -37,7 +37,7 @@ class Node:
         in its loss.
     clipped : bool
         Whether values far from the others are drawn in smoothly, see
-        :func:`castlereg.data.scaling.smooth_clip`.
+        :func:`castlereg.data.table.smooth_clip`.
     """
 
     kind: Kind = "numeric"

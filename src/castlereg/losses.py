@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from castlereg.data.table import Standardization, standardize
 from castlereg.layout import Layout, Node
 
 
@@ -134,3 +135,28 @@ def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
     numeric = layout.is_kind("numeric")
     # A batch may be fitted exactly, or have no value of a node.
     return jnp.where(numeric, 0.5 * jnp.log(jnp.maximum(mean, 1e-6)), mean * null_loss)
+
+
+def as_batch(encoded: Any, weight: Any, by: Standardization, layout: Layout) -> Batch:
+    """Standardize rows, and lay out what the sub-networks should predict.
+
+    Parameters
+    ----------
+    encoded : NumPy or JAX array of shape (rows, channels)
+    weight : array of shape (rows,)
+        Of the rows in a mean.
+    by : Standardization
+        Of one member.
+    layout : Layout
+    """
+    xp = encoded.__array_namespace__()
+    x = standardize(encoded, by, layout)
+    numeric = layout.is_kind("numeric")[layout.channel_nodes]
+    truth = x if numeric.all() else xp.where(numeric, x, encoded)
+    truth = truth[..., None] if layout.n_channels == layout.n_nodes else truth[..., layout.output_channels]
+    if not layout.has_gaps:
+        return Batch(x, truth, weight)
+    # Standardized, the mean is zero: that is what missing values are filled with.
+    missing = xp.isnan(truth[..., 0])
+    x, truth = xp.where(xp.isnan(x), 0.0, x), xp.where(missing[..., None], 0.0, truth)
+    return Batch(x, truth, weight, (~missing).astype(x.dtype))

@@ -12,7 +12,7 @@ def markdown_table(frame: pd.DataFrame, *, digits: int = 3) -> str:
     ----------
     frame : DataFrame
     digits : int
-        After the point, of numbers that are not whole; missing cells stay empty.
+        Decimals of floating-point numbers; missing values become empty cells.
 
     Returns
     -------

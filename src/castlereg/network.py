@@ -56,20 +56,7 @@ class Parameters(NamedTuple):
 
 
 def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Parameters:
-    """Keep the sub-networks of some nodes.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        Of all sub-networks.
-    nodes : array of int, shape (k,)
-        Positions along the node axis.
-
-    Returns
-    -------
-    parameters : Parameters
-        Of the k sub-networks; the shared layers as they were.
-    """
+    """Keep the sub-networks of some nodes, given by their positions along the node axis; the shared layers stay."""
     return Parameters(
         parameters.input_weights[:, nodes],
         parameters.input_bias[nodes],
@@ -80,18 +67,7 @@ def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Paramete
 
 
 def mask_inputs(parameters: Parameters, edge_mask: Array) -> Parameters:
-    """Set the weights of edges that may not exist to zero.
-
-    Parameters
-    ----------
-    parameters : Parameters
-    edge_mask : array of shape (channels, nodes)
-        See :meth:`castlereg.layout.Layout.edge_mask`.
-
-    Returns
-    -------
-    parameters : Parameters
-    """
+    """Set the weights of forbidden edges to zero; the mask is :meth:`castlereg.layout.Layout.edge_mask`."""
     return parameters._replace(input_weights=parameters.input_weights * edge_mask[:, :, None])
 
 
@@ -130,19 +106,7 @@ def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] |
 
 
 def after_input_layer(parameters: Parameters, z: Array) -> Array:
-    """Run all layers but the first.
-
-    Parameters
-    ----------
-    parameters : Parameters
-    z : array of shape (rows, nodes, width)
-        From :func:`input_layer`.
-
-    Returns
-    -------
-    array of shape (rows, nodes, outputs)
-        As of :func:`forward`.
-    """
+    """Run all layers but the first: from the result of :func:`input_layer` to that of :func:`forward`."""
     if parameters.output_weights is None:
         return z
     return output_layer(parameters, _hidden_layers(parameters, z))
@@ -181,17 +145,7 @@ def _hidden_layers(
 
 
 def output_layer(parameters: Parameters, units: Array) -> Array:
-    """Turn the units of the last hidden layer into predictions.
-
-    Parameters
-    ----------
-    parameters : Parameters
-    units : array of shape (rows, nodes, width)
-
-    Returns
-    -------
-    array of shape (rows, nodes, outputs)
-    """
+    """Turn units of the last hidden layer, shape (rows, nodes, width), into outputs, shape (rows, nodes, outputs)."""
     matmul = units.__array_namespace__().matmul
     return matmul(units.swapaxes(0, 1), parameters.output_weights).swapaxes(0, 1) + parameters.output_bias
 
@@ -242,17 +196,7 @@ _traced_plus_bias.defvjp(_forward_bias, _backward_bias)
 
 
 def input_layer(parameters: Parameters, x: Array) -> Array:
-    """Weigh the channels for every sub-network, the one layer in which they enter.
-
-    Parameters
-    ----------
-    parameters : Parameters
-    x : array of shape (rows, channels)
-
-    Returns
-    -------
-    array of shape (rows, nodes, width)
-    """
+    """Weigh the channels, shape (rows, channels), for every sub-network, shape (rows, nodes, width)."""
     channels, n_nodes, width = parameters.input_weights.shape
     z = (x @ parameters.input_weights.reshape(channels, n_nodes * width)).reshape(x.shape[0], n_nodes, width)
     return _plus_bias(z, parameters.input_bias)
@@ -266,16 +210,7 @@ class Packed(NamedTuple):
 
 
 def pack(parameters: Parameters) -> Packed:
-    """Lay all parameters but the input weights end to end.
-
-    Parameters
-    ----------
-    parameters : Parameters
-
-    Returns
-    -------
-    Packed
-    """
+    """Lay all parameters but the input weights end to end."""
     xp = parameters.input_weights.__array_namespace__()
     layers = [array for layer in parameters.hidden for array in layer]
     arrays = [parameters.input_bias, *layers, parameters.output_weights, parameters.output_bias]
@@ -283,19 +218,7 @@ def pack(parameters: Parameters) -> Packed:
 
 
 def unpack(packed: Packed, hidden_layer_sizes: tuple[int, ...], output_width: int) -> Parameters:
-    """Undo :func:`pack`; the arrays are views where the library allows.
-
-    Parameters
-    ----------
-    packed : Packed
-    hidden_layer_sizes : tuple of int
-    output_width : int
-        Outputs of each sub-network.
-
-    Returns
-    -------
-    parameters : Parameters
-    """
+    """Undo :func:`pack`; the arrays are views where the library allows."""
     _, nodes, width = packed.input_weights.shape
     shapes: list[tuple[int, ...]] = [(nodes, width)]
     for fan_in, fan_out in itertools.pairwise(hidden_layer_sizes):
@@ -313,20 +236,10 @@ def unpack(packed: Packed, hidden_layer_sizes: tuple[int, ...], output_width: in
 
 
 def squared_adjacency(input_weights: Array, layout: Layout) -> Array:
-    """Squared weight of every edge, ``A = M * M`` (eq. 7).
+    """Squared weight of every edge, ``A = M * M`` (eq. 7), shape (channels, nodes, width) to (nodes, nodes).
 
-    ``A[j, k]`` is the sum of the squares of all weights from the channels of node j into
-    the sub-network of node k. ``M`` itself, its square root, is never formed: the gradient of the
-    root of a masked row would be 0/0.
-
-    Parameters
-    ----------
-    input_weights : array of shape (channels, nodes, width)
-    layout : Layout
-
-    Returns
-    -------
-    array of shape (nodes, nodes)
+    ``A[j, k]`` is the sum of the squares of all weights from the channels of node j into the sub-network of node k.
+    ``M`` itself, its square root, is never formed: the gradient of the root of a masked row would be 0/0.
     """
     # Edges past 1e12 count as 1e12, so that their squares stay inside float32.
     xp = input_weights.__array_namespace__()
@@ -379,8 +292,8 @@ def initialize(
 ) -> Parameters:
     """Draw the starting weights.
 
-    Every node has a random stream of its own and the shared layers have one, so the weights of a sub-network depend only
-    on the seed and the node: a plain network and CASTLE with the same seed start from the same weights.
+    Every node has its own random stream and the shared layers have one, so the weights of a sub-network depend only on
+    the seed and the node: a plain network and CASTLE with the same seed start from the same weights.
 
     Parameters
     ----------
@@ -440,6 +353,6 @@ def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.fl
 
 
 def target_outputs(parameters: Parameters, x: Array, layout: Layout) -> Array:
-    """Predict the targets with the parameters of all sub-networks or of the targets', shape (rows, targets, outputs)."""
+    """Predict the targets, shape (rows, targets, outputs), with all sub-networks or with only those of the targets."""
     first = parameters.input_weights.shape[1] - len(layout.targets)
     return forward(parameters, x, first + np.arange(len(layout.targets)))

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, however deep inside they arise."""
+"""Warnings that point at the user's line, and whether anybody watches a progress bar."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     warn_user("mind the gap")
+    ...     warn_user("column 'age' is constant")
     >>> str(caught[0].message)
-    'mind the gap'
+    "column 'age' is constant"
     """
     level = 1
     frame = sys._getframe(0)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def shows_progress(verbose: bool | None) -> bool:
+    """Return ``verbose``; None means a progress bar in a terminal or notebook, and none elsewhere."""
+    return bool(sys.stderr.isatty() or "ipykernel" in sys.modules if verbose is None else verbose)

@@ -1,7 +1,7 @@
-"""Export of a fitted predictor to ONNX: encoding, networks and what is made of their outputs, all in float64.
+"""Export of a fitted model to ONNX: encoding, networks and what is made of their outputs, all in float64.
 
-The graph walks the channels of a :class:`castlereg.data.preprocessing.Preprocessing`, and then repeats what
-:class:`castlereg.estimators.fitted_network.FittedNetwork` does to a row.
+The encoding follows the channels of :class:`castlereg.data.preprocessing.Preprocessing`; each network then sees and
+predicts what :class:`castlereg.fitted.Networks` says.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from functools import partialmethod
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
@@ -20,11 +22,11 @@ from sklearn.utils.validation import check_is_fitted
 from castlereg.atomic_write import atomic_write
 from castlereg.data.preprocessing import Channel, Preprocessing
 from castlereg.data.reading import ColumnType
-from castlereg.data.scaling import CLIP
-from castlereg.data.schema import OTHER, ColumnSchema, coded_columns, values_of_levels
-from castlereg.data.targets import ClassTarget, NumericTarget, Target
-from castlereg.estimators.base import NetworkEstimator
-from castlereg.estimators.fitted_network import FittedNetwork
+from castlereg.data.schema import OTHER, ColumnSchema, values_of_levels
+from castlereg.data.table import smooth_clip
+from castlereg.data.targets import NumericTarget, Target
+from castlereg.estimators.base import NetworkEstimator, read_features
+from castlereg.fitted import FittedModel, Networks
 from castlereg.network import Parameters
 
 if TYPE_CHECKING:
@@ -42,16 +44,16 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     all others, booleans among them. A missing number is NaN, a missing text is empty; :func:`onnx_inputs` makes
     the inputs of a frame. The output ``prediction`` is what ``predict`` returns: values, or labels as text,
     int64, float64 or booleans. Classifiers have ``probabilities`` too, as ``predict_proba``. Of several targets with
-    classes among them, every target has outputs of its own, ``prediction_<target>`` and ``probabilities_<target>``.
+    classes among them, every target has its own outputs, ``prediction_<target>`` and ``probabilities_<target>``.
 
     Needs ``castlereg[onnx]``.
 
     Parameters
     ----------
     model : estimator
-        Any fitted estimator of castlereg. A column of dates has no form in ONNX and is refused.
+        Any fitted estimator of castlereg. A column of dates, which ONNX does not have, raises an error.
     path : str or path
-        Where to; ``.onnx`` by custom.
+        Usually ends in ``.onnx``.
 
     Examples
     --------
@@ -74,45 +76,37 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         raise ImportError("to_onnx needs the package onnx: pip install 'castlereg[onnx]'") from None
     from castlereg import __version__
 
-    _check_model(model)
-    coding = model._coding
-    schema, targets = coding.schema, coding.targets
-    outputs = _output_names(targets)
-    _check_input_names(schema, [name for names in outputs for name in names])
-    graph = _Graph({column.name for column in schema} | {name for names in outputs for name in names})
-    seen = _as_seen(graph, model.network_, _encoded(graph, coding))
-    decoded = [
-        _decoded(graph, target, _outputs(graph, model.network_, k, seen), model.network_, k)
-        for k, target in enumerate(targets)
+    fitted = _exportable(model)
+    schema, targets = fitted.preprocessing.schema, fitted.targets
+    names = _output_names(targets)
+    taken = {name for of_target in names for name in of_target}
+    for column in schema:
+        if not column.name or column.name in taken:
+            raise ValueError(
+                f"column {column.name!r} cannot be an input beside the outputs {', '.join(sorted(taken))}: rename it"
+            )
+    graph = _Graph(taken | {column.name for column in schema})
+    outputs = _results(graph, targets, _predictions(graph, fitted.networks), names)
+    inputs = [
+        onnx.helper.make_tensor_value_info(
+            column.name, onnx.TensorProto.STRING if _is_text(column) else onnx.TensorProto.DOUBLE, [_ROWS, 1]
+        )
+        for column in schema
     ]
-    results = _results(graph, targets, decoded, outputs)
     made = onnx.helper.make_model(
-        onnx.helper.make_graph(
-            graph.nodes,
-            type(model).__name__,
-            [
-                onnx.helper.make_tensor_value_info(
-                    column.name, onnx.TensorProto.STRING if _is_text(column) else onnx.TensorProto.DOUBLE, [_ROWS, 1]
-                )
-                for column in schema
-            ],
-            results,
-            graph.constants,
-        ),
+        onnx.helper.make_graph(graph.nodes, type(model).__name__, inputs, outputs, graph.constants),
         opset_imports=[onnx.helper.make_opsetid("", _OPSET)],
         ir_version=_IR,
         producer_name="castlereg",
         producer_version=__version__,
     )
-    onnx.helper.set_model_props(
-        made,
-        {
-            "castlereg": __version__,
-            "estimator": type(model).__name__,
-            "targets": json.dumps([target.name for target in targets]),
-            "missing_text": json.dumps({column.name: _missing_text(column) for column in schema if _is_text(column)}),
-        },
-    )
+    properties = {
+        "castlereg": __version__,
+        "estimator": type(model).__name__,
+        "targets": json.dumps([target.name for target in targets]),
+        "missing_text": json.dumps({column.name: _missing_text(column) for column in schema if _is_text(column)}),
+    }
+    onnx.helper.set_model_props(made, properties)
     onnx.checker.check_model(made, full_check=True)
     with atomic_write(Path(path)) as file:
         file.write(made.SerializeToString(deterministic=True))
@@ -142,13 +136,12 @@ def onnx_inputs(model: Any, X: ArrayLike) -> dict[str, NDArray[Any]]:
     array([[ 0.062],
            [-0.051]])
     """
-    _check_model(model)
-    schema = model._coding.schema
-    columns = model._read_features(X, reset=False)
-    coded_columns(columns, schema)  # raises and warns as predict does
+    fitted = _exportable(model)
+    columns = read_features(model, X)
+    fitted.cells(columns)  # raises and warns as predict does
     return {
-        column.name: _input(column, given, cells)[:, None]
-        for column, given, cells in zip(schema, columns.types, columns.cells.T, strict=True)
+        column.name: _input(column, given, columns.column(j))[:, None]
+        for j, (column, given) in enumerate(zip(fitted.preprocessing.schema, columns.types, strict=True))
     }
 
 
@@ -157,48 +150,35 @@ def _input(column: ColumnSchema, given: ColumnType, cells: NDArray[np.float64]) 
         return np.full(len(cells), np.nan)
     if not _is_text(column):
         values = cells if given.levels is None else values_of_levels(given, cells)
-        assert values is not None  # coded_columns has read them
+        assert values is not None  # they have been read as numbers before
         return values
     missing = _missing_text(column)
     texts = [_UNKNOWN_TEXT if level == missing else level for level in given.levels or ()]
     return np.array([*texts, missing], object)[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
 
 
-# --- what can be exported ------------------------------------------------------------------------------
-
-
-def _check_model(model: Any) -> None:
+def _exportable(model: Any) -> FittedModel:
+    """Return what a model has learned, if ONNX can hold it."""
     if not isinstance(model, NetworkEstimator):
-        raise TypeError(f"a {type(model).__name__} is no estimator of castlereg")
+        raise TypeError(f"a {type(model).__name__} is not an estimator of castlereg")
     check_is_fitted(model)
-    for column in model._coding.schema:
+    for column in model.model_.preprocessing.schema:
         if column.holds == "dates":
             raise ValueError(
                 f"column {column.name!r} holds dates, which ONNX does not have: fit on a number instead, such as "
                 f"days = (X[{column.name!r}] - pd.Timestamp('1970-01-01')).dt.days"
             )
-
-
-def _check_input_names(schema: Sequence[ColumnSchema], outputs: list[str]) -> None:
-    for column in schema:
-        if not column.name or column.name in outputs:
-            raise ValueError(f"column {column.name!r} cannot be an input of this name beside {outputs}: rename it")
+    return model.model_
 
 
 def _output_names(targets: Sequence[Target]) -> list[tuple[str, ...]]:
     """Name the prediction and, for classes, the probabilities of every target."""
-    if len(targets) == 1 or all(isinstance(target, NumericTarget) for target in targets):
-        return [("prediction",) if isinstance(target, NumericTarget) else _both("") for target in targets]
-    names = [target.name for target in targets]
-    names = [name if names.count(name) == 1 else f"{name}_{k}" for k, name in enumerate(names)]
+    shared = len(targets) == 1 or all(target.is_numeric for target in targets)
+    suffixes = ["" if shared else f"_{target.name}" for target in targets]
     return [
-        (f"prediction_{name}",) if isinstance(target, NumericTarget) else _both(f"_{name}")
-        for name, target in zip(names, targets, strict=True)
+        (f"prediction{suffix}",) if target.is_numeric else (f"prediction{suffix}", f"probabilities{suffix}")
+        for target, suffix in zip(targets, suffixes, strict=True)
     ]
-
-
-def _both(suffix: str) -> tuple[str, str]:
-    return f"prediction{suffix}", f"probabilities{suffix}"
 
 
 def _is_text(column: ColumnSchema) -> bool:
@@ -221,14 +201,14 @@ class _Graph:
         self.constants: list[onnx.TensorProto] = []
         self._taken = taken
 
-    def __call__(self, operation: str, *inputs: Any, name: str | None = None, **attributes: Any) -> str:
-        """Add an operation, and return the name of its output; inputs are such names, or arrays."""
+    def __call__(self, operation: str, *inputs: Any, name: str | None = None, **attributes: Any) -> _Tensor:
+        """Add an operation on tensors, arrays and names of columns."""
         import onnx
 
-        own = [one if isinstance(one, str) else self._constant(one) for one in inputs]
+        names = [x.name if isinstance(x, _Tensor) else x if isinstance(x, str) else self._constant(x) for x in inputs]
         output = self._new_name(operation) if name is None else name
-        self.nodes.append(onnx.helper.make_node(operation, own, [output], **attributes))
-        return output
+        self.nodes.append(onnx.helper.make_node(operation, names, [output], **attributes))
+        return _Tensor(self, output)
 
     def _constant(self, value: Any) -> str:
         import onnx
@@ -249,144 +229,158 @@ class _Graph:
         self._taken.add(f"{stem}_{number}")
         return f"{stem}_{number}"
 
-    def as_numbers(self, flags: str) -> str:
+    def as_numbers(self, flags: _Tensor) -> _Tensor:
         """Turn booleans into 0.0 and 1.0."""
         import onnx
 
         return self("Cast", flags, to=onnx.TensorProto.DOUBLE)
 
+    def sqrt(self, values: _Tensor) -> _Tensor:
+        """Return square roots; the graph is the array namespace of its tensors."""
+        return self("Sqrt", values)
+
+
+class _Tensor:
+    """A tensor of a graph. Arithmetic with it adds operations, so that functions of arrays write themselves down."""
+
+    def __init__(self, graph: _Graph, name: str) -> None:
+        self.graph, self.name = graph, name
+
+    def __array_namespace__(self) -> _Graph:
+        return self.graph
+
+    def _combined(self, operation: str, other: Any) -> _Tensor:
+        return self.graph(operation, self, other if isinstance(other, _Tensor) else np.asarray(other, np.float64))
+
+    __add__ = __radd__ = partialmethod(_combined, "Add")
+    __sub__ = partialmethod(_combined, "Sub")
+    __mul__ = partialmethod(_combined, "Mul")
+    __truediv__ = partialmethod(_combined, "Div")
+    __matmul__ = partialmethod(_combined, "MatMul")
+    __pow__ = partialmethod(_combined, "Pow")
+
+    def __rsub__(self, other: Any) -> _Tensor:
+        return self * -1 + other
+
 
 # --- from inputs to channels ---------------------------------------------------------------------------
 
 
-def _encoded(graph: _Graph, preprocessing: Preprocessing) -> str:
-    """Return :meth:`Preprocessing.encode`, shape (rows, channels): NaN for what each member fills itself."""
+def _encoded(graph: _Graph, preprocessing: Preprocessing) -> _Tensor:
+    """Return :meth:`Preprocessing.encode`, shape (rows, channels): NaN for what each network fills itself."""
     by_column = groupby(preprocessing.channels, lambda channel: channel.column)
     return graph(
         "Concat", *(_column(graph, preprocessing.schema[j], list(channels)) for j, channels in by_column), axis=1
     )
 
 
-def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> str:
+def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Tensor:
     """Return the channels of a column: its levels or its value, and the missing indicator if there is one."""
     missing = graph("Equal", column.name, [_missing_text(column)]) if _is_text(column) else graph("IsNaN", column.name)
     first = channels[0]
     if column.levels is None:
-        values = _scaled(graph, column.name, first)
+        values = (_Tensor(graph, column.name) - first.center) / first.spread
     else:
-        values = hits = _levels_hit(graph, column, missing)
+        values = is_level = _is_level(graph, column, missing)
         if first.kind == "value":
-            place = graph("MatMul", hits, np.arange(len(column.levels), dtype=np.float64)[:, None])
-            is_known = graph("Greater", graph("ReduceSum", hits, [1], keepdims=1), np.float64(0))
-            values = graph("Where", is_known, _scaled(graph, place, first), np.float64(first.unknown or 0))
+            index = is_level @ np.arange(len(column.levels))[:, None]
+            is_known = graph("Greater", graph("ReduceSum", is_level, [1], keepdims=1), 0.0)
+            values = graph("Where", is_known, (index - first.center) / first.spread, np.float64(first.unknown or 0))
     values = graph("Where", missing, np.float64(first.fill), values)
     return graph("Concat", values, graph.as_numbers(missing), axis=1) if channels[-1].kind == "missing" else values
 
 
-def _scaled(graph: _Graph, values: str, channel: Channel) -> str:
-    return graph("Div", graph("Sub", values, np.float64(channel.center)), np.float64(channel.spread))
-
-
-def _levels_hit(graph: _Graph, column: ColumnSchema, missing: str) -> str:
-    """Tell which level a cell is, shape (rows, levels); none for missing and unknown ones, unless some were joined."""
+def _is_level(graph: _Graph, column: ColumnSchema, missing: _Tensor) -> _Tensor:
+    """Return 1 for the level of each cell, 0 for others: (rows, levels); unknown levels are the joined one, if any."""
     assert column.levels is not None
     levels = [*column.levels]
     is_joined = np.array([[float(level == OTHER) for level in levels]])
     if not _is_text(column):
         levels = [np.nan if level == OTHER else level for level in levels]
-    hits = graph.as_numbers(graph("Equal", column.name, np.array([levels], str if _is_text(column) else np.float64)))
+    equal = graph.as_numbers(graph("Equal", column.name, np.array([levels], str if _is_text(column) else np.float64)))
     if not is_joined.any():
-        return hits
-    known = graph("Add", graph("ReduceSum", hits, [1], keepdims=1), graph.as_numbers(missing))
-    return graph("Add", hits, graph("Mul", graph("Sub", np.float64(1), known), is_joined))
-
-
-def _as_seen(graph: _Graph, network: FittedNetwork, block: str) -> str:
-    """Draw clipped channels in and fill missing values by each member's numbers: (members or 1, rows, channels)."""
-    d, by = network.layout.n_feature_channels, network.standardization
-    seen = graph("Unsqueeze", block, [0])
-    if by.clip_center is not None and by.clip_rate is not None:
-        z = graph("Mul", graph("Sub", block, _by_member(by.clip_center[:, :d])), _by_member(by.clip_rate[:, :d]))
-        share = graph("Div", z, np.float64(CLIP))
-        root = graph("Sqrt", graph("Add", graph("Mul", share, share), np.float64(1)))
-        seen = graph("Where", network.layout.is_clipped[:d], graph("Div", z, root), seen)
-    if network.layout.has_gaps:
-        seen = graph("Where", graph("IsNaN", seen), _by_member(by.shift[:, :d]), seen)
-    return seen
-
-
-def _by_member(array: NDArray[np.float32]) -> NDArray[np.float64]:
-    return array.astype(np.float64)[:, None]
+        return equal
+    known = graph("ReduceSum", equal, [1], keepdims=1) + graph.as_numbers(missing)
+    return equal + (1 - known) * is_joined
 
 
 # --- from channels to predictions ----------------------------------------------------------------------
 
 
-def _outputs(graph: _Graph, network: FittedNetwork, k: int, seen: str) -> str:
-    """Run the sub-networks of a target: shape (members, rows, outputs)."""
-    levels = network.layout.nodes[network.layout.targets[k]].levels
-    members: Sequence[Parameters] = network.target_networks
-    z = graph("MatMul", seen, np.stack([one.input_weights[:, k] for one in members]))
-    z = graph("Add", z, np.stack([one.input_bias[k] for one in members])[:, None])
-    if members[0].output_weights is None:
-        return graph("Slice", z, [0], [levels], [2])
-    z = graph("Relu", z)
-    for layers in zip(*(one.hidden for one in members), strict=True):
-        z = graph("MatMul", z, np.stack([layer.weights for layer in layers]))
-        z = graph("Relu", graph("Add", z, np.stack([layer.bias for layer in layers])[:, None]))
-    weights, biases = [one.output_weights for one in members], [one.output_bias for one in members]
-    z = graph("MatMul", z, np.stack([w[k][:, :levels] for w in weights if w is not None]))
-    return graph("Add", z, np.stack([b[k][:levels] for b in biases if b is not None])[:, None])
+def _predictions(graph: _Graph, networks: Networks) -> list[_Tensor]:
+    """Predict every target, the mean over networks: values of shape (rows, 1), probabilities of (rows, classes)."""
+    seen = _as_seen(graph, networks, _encoded(graph, networks.preprocessing))
+    parameters: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *networks.target_networks)
+    factor, offset = networks.output_scales
+    predictions = []
+    for k, target in enumerate(networks.preprocessing.targets):
+        outputs = _target_outputs(graph, parameters, k, target.node.levels, seen)
+        if isinstance(target, NumericTarget):
+            values = outputs * factor[:, k, None, None] + offset[:, k, None, None]
+            values = values * target.spread + target.center
+        elif len(target.classes) == 2:
+            # Small probabilities keep their digits this way; onnxruntime's Sigmoid takes them from one.
+            positive = graph("Reciprocal", graph("Exp", graph("Neg", outputs)) + 1)
+            values = graph("Concat", 1 - positive, positive, axis=2)
+        else:
+            values = graph("Softmax", outputs, axis=2)
+        predictions.append(graph("ReduceMean", values, [0], keepdims=0))
+    return predictions
 
 
-def _decoded(graph: _Graph, target: Target, outputs: str, network: FittedNetwork, k: int) -> str:
-    """Turn outputs into values, shape (rows, 1), or probabilities, shape (rows, classes): the mean over members."""
-    if isinstance(target, NumericTarget):
-        by, channel = network.standardization, network.layout.output_channels[network.layout.targets[k], 0]
-        shift, scale = (array[:, channel].astype(np.float64)[:, None, None] for array in (by.shift, by.scale))
-        spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
-        outputs = graph("Add", graph("Mul", outputs, spread), shift)
-        outputs = graph("Add", graph("Mul", outputs, np.float64(target.spread)), np.float64(target.center))
-    elif len(target.classes) == 2:
-        # Small probabilities keep their digits this way; onnxruntime's Sigmoid takes them from one.
-        positive = graph("Div", np.float64(1), graph("Add", graph("Exp", graph("Neg", outputs)), np.float64(1)))
-        outputs = graph("Concat", graph("Sub", np.float64(1), positive), positive, axis=2)
-    else:
-        outputs = graph("Softmax", outputs, axis=2)
-    return graph("ReduceMean", outputs, [0], keepdims=0)
+def _as_seen(graph: _Graph, networks: Networks, block: _Tensor) -> _Tensor:
+    """Draw clipped channels in and fill missing values, by each network's numbers: (networks or 1, rows, channels)."""
+    layout, by = networks.layout, networks.standardization
+    d = layout.n_feature_channels
+    seen = graph("Unsqueeze", block, [0])
+    if by.clip_center is not None and by.clip_rate is not None:
+        drawn_in = smooth_clip((seen - by.clip_center[:, None, :d]) * by.clip_rate[:, None, :d])
+        seen = graph("Where", layout.is_clipped[:d], drawn_in, seen)
+    if layout.has_gaps:
+        seen = graph("Where", graph("IsNaN", seen), by.shift[:, None, :d].astype(np.float64), seen)
+    return seen
+
+
+def _target_outputs(graph: _Graph, parameters: Parameters, k: int, n_outputs: int, seen: _Tensor) -> _Tensor:
+    """Run the sub-networks of a target, shape (networks, rows, outputs)."""
+    layers: list[Any] = [(parameters.input_weights[:, :, k], parameters.input_bias[:, k]), *parameters.hidden]
+    if parameters.output_weights is not None and parameters.output_bias is not None:
+        layers.append((parameters.output_weights[:, k], parameters.output_bias[:, k]))
+    z = seen
+    for number, (weights, bias) in enumerate(layers):
+        z = (graph("Relu", z) if number else z) @ weights + bias[:, None]
+    return graph("Slice", z, [0], [n_outputs], [2])
 
 
 def _results(
-    graph: _Graph, targets: Sequence[Target], decoded: list[str], names: list[tuple[str, ...]]
+    graph: _Graph, targets: Sequence[Target], predictions: list[_Tensor], names: list[tuple[str, ...]]
 ) -> list[onnx.ValueInfoProto]:
     """Add the operations that give the outputs, and describe these."""
     import onnx
 
     describe, double = onnx.helper.make_tensor_value_info, onnx.TensorProto.DOUBLE
-    if all(isinstance(target, NumericTarget) for target in targets):
-        if len(targets) == 1:
-            return [describe(graph("Squeeze", decoded[0], [1], name="prediction"), double, [_ROWS])]
-        return [describe(graph("Concat", *decoded, axis=1, name="prediction"), double, [_ROWS, len(targets)])]
+    if len(targets) > 1 and all(target.is_numeric for target in targets):
+        graph("Concat", *predictions, axis=1, name="prediction")
+        return [describe("prediction", double, [_ROWS, len(targets)])]
     results = []
-    for target, value, own in zip(targets, decoded, names, strict=True):
-        if isinstance(target, ClassTarget):
-            labels = _labels(target)
-            place = graph("ArgMax", value, axis=1, keepdims=0)
-            kind = onnx.TensorProto.STRING
-            if labels.dtype.kind != "O":
-                kind = onnx.helper.np_dtype_to_tensor_dtype(labels.dtype)
-            results.append(describe(graph("Gather", labels, place, name=own[0]), kind, [_ROWS]))
-            results.append(describe(graph("Identity", value, name=own[1]), double, [_ROWS, len(labels)]))
-        else:
-            results.append(describe(graph("Squeeze", value, [1], name=own[0]), double, [_ROWS]))
+    for target, values, (prediction, *probabilities) in zip(targets, predictions, names, strict=True):
+        if isinstance(target, NumericTarget):
+            graph("Squeeze", values, [1], name=prediction)
+            results.append(describe(prediction, double, [_ROWS]))
+            continue
+        labels = _labels(target.classes)
+        is_text = labels.dtype.kind == "O"
+        kind = onnx.TensorProto.STRING if is_text else onnx.helper.np_dtype_to_tensor_dtype(labels.dtype)
+        graph("Gather", labels, graph("ArgMax", values, axis=1, keepdims=0), name=prediction)
+        graph("Identity", values, name=probabilities[0])
+        results += [describe(prediction, kind, [_ROWS]), describe(probabilities[0], double, [_ROWS, len(labels)])]
     return results
 
 
-def _labels(target: ClassTarget) -> NDArray[Any]:
+def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     """Return the classes as text, booleans, int64 or float64."""
-    kind = target.classes.dtype.kind
-    if kind in "biuf":
-        return target.classes.astype({"b": np.bool_, "f": np.float64}.get(kind, np.int64))
-    if all(isinstance(label, str) for label in target.classes):
-        return target.classes.astype(object)
-    return _labels(ClassTarget(target.name, np.array(target.classes.tolist())))  # numbers as objects
+    if classes.dtype.kind in "biuf":
+        return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
+    if all(isinstance(label, str) for label in classes):
+        return classes.astype(object)
+    return _labels(np.array(classes.tolist()))  # numbers as objects

@@ -6,6 +6,7 @@ streams of a network decide its starting weights, the order of its batches and w
 
 from __future__ import annotations
 
+import zlib
 from enum import IntEnum
 
 import numpy as np
@@ -35,9 +36,14 @@ class OfNetwork(IntEnum):
 
 def fit_stream(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
     """Return the seed of a stream of a fit: a purpose, and a number where there are several."""
-    return np.random.SeedSequence(seed.entropy, spawn_key=key)
+    return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
 def network_stream(seed: np.random.SeedSequence, *key: int) -> np.random.Generator:
     """Return a stream of the network with this seed: a purpose, and a number where there are several."""
     return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key)))
+
+
+def named_stream(seed: np.random.SeedSequence, purpose: int, name: str) -> np.random.Generator:
+    """Return a network's stream for something with a name, such as a regularizer, whatever others are beside it."""
+    return network_stream(seed, purpose, zlib.crc32(name.encode()))

@@ -41,7 +41,7 @@ def test_self_loops_are_dropped() -> None:
 @pytest.mark.parametrize(
     "bad", [np.array([[0, np.inf], [0, 0]]), np.array([[0, -1.0], [0, 0]]), np.array([[0, np.nan], [0, 0]])]
 )
-def test_bad_weights_are_refused(bad: np.ndarray) -> None:
+def test_bad_weights_raise(bad: np.ndarray) -> None:
     with pytest.raises(ValueError, match="finite and not negative"):
         acyclic_cut(bad)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -31,7 +32,7 @@ def test_list_names_every_experiment() -> None:
 def test_a_misspelt_name_suggests_the_nearest() -> None:
     result = RUN.invoke(app, ["experiment", "real_regresion"])
     assert result.exit_code == 2
-    assert "no experiment is named 'real_regresion': did you mean 'real_regression'?" in result.stderr
+    assert "there is no experiment 'real_regresion'; did you mean 'real_regression'?" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_a_misspelt_name_suggests_the_nearest() -> None:
         (["experiment", "ablation", "--scale", "papr"], "--scale='papr'"),
     ],
 )
-def test_refuses(arguments: list[str], message: str) -> None:
+def test_what_cannot_run_is_rejected(arguments: list[str], message: str) -> None:
     result = RUN.invoke(app, arguments)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -64,6 +65,34 @@ def test_run_writes_tables_and_a_page_and_goes_on_where_it_was(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("counting")
+def test_a_page_that_cannot_be_written_is_named_before_anything_runs(tmp_path: Path) -> None:
+    result = RUN.invoke(app, ["experiment", "counting", "--output", str(tmp_path / "out"), "--page", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "it is a folder; name a file in it" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("counting")
+def test_a_full_disk_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page" / "page.md"
+    arguments = ["experiment", "counting", "--output", str(tmp_path / "out"), "--page", str(page), "--quiet"]
+    assert RUN.invoke(app, arguments).exit_code == 0
+    before = page.read_text()
+
+    def fails(_: int) -> None:
+        raise OSError(28, "No space left on device", "page.md")
+
+    monkeypatch.setattr("castlereg.paper.experiments.results.machine", lambda: "another machine")
+    monkeypatch.setattr("castlereg.paper.experiments.results.write_results", lambda *_: [])
+    monkeypatch.setattr(os, "fsync", fails)
+    result = RUN.invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "page.md: No space left on device; the results are kept, run again to write them" in result.stderr
+    assert page.read_text() == before
+    assert [path.name for path in page.parent.iterdir() if path.is_file()] == ["page.md"]
+
+
+@pytest.mark.usefixtures("counting")
 def test_the_quick_scale_gives_no_verdict(tmp_path: Path) -> None:
     RUN.invoke(app, ["experiment", "counting", "--output", str(tmp_path), "--quiet"])
     table = (tmp_path / "counting" / "table.md").read_text()
@@ -71,7 +100,7 @@ def test_the_quick_scale_gives_no_verdict(tmp_path: Path) -> None:
     assert "say nothing about the paper" in table
 
 
-def test_a_missing_table_is_told_once_and_the_rest_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_table_is_named_once_and_the_rest_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.EXPERIMENTS, "counting", Counting(fails_at=1))
     result = RUN.invoke(app, ["experiment", "counting", "--output", str(tmp_path), "--quiet"])
     assert result.exit_code == 1

@@ -11,13 +11,16 @@ import pandas as pd
 import pytest
 import scipy.stats
 from sklearn.datasets import load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
 
-from castlereg import Comparison, NetworkRegressor, compare
+from castlereg import Comparison, NetworkRegressor, Recipe, compare
 from castlereg.comparison import run
 from castlereg.comparison.methods import PAPER_METHODS, checked_methods
+from castlereg.comparison.run import held_out_splits
 from castlereg.comparison.significance import significance
 from castlereg.data import preprocessing
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
+from castlereg.search.grid import train_folds
 
 mpl.use("agg")
 QUICK: dict[str, Any] = {"cv": 3, "max_epochs": 8, "random_state": 0}
@@ -64,7 +67,7 @@ def test_tables(result: Comparison) -> None:
     lines = result.to_markdown().splitlines()
     assert len(lines) == 5 and len({line.count(" | ") for line in lines}) == 1
     assert "150 rows x 10 features, regression of 'target': 3 folds, 30 rows held out, 2 random splits" in str(result)
-    assert "takes folds for independent draws" in repr(result)
+    assert "assumes that folds are independent" in repr(result)
     assert "<table" in result._repr_html_()
 
 
@@ -101,7 +104,7 @@ def test_equals_the_estimator_fitted_fold_by_fold(diabetes: Any, monkeypatch: py
     monkeypatch.setattr(preprocessing, "row_order", lambda columns: np.arange(len(next(iter(columns)))))
     candidates = [[L2(0.1)], [L2(0.001)]]
     result = compare(X, y, methods={"L2": candidates}, **QUICK)
-    (split,) = run._Problem.prepare(X, y, "regression", 0, {}).splits(3, 1, 0.2)
+    (split,) = held_out_splits(X, y, task="regression", cv=3, n_splits=1, test_size=0.2, random_state=0)
     assert len(split.test_rows) == 30
     assert set(split.test_rows).isdisjoint(split.rest)
     losses, errors = np.empty((2, 3)), np.empty((2, 3))
@@ -111,9 +114,8 @@ def test_equals_the_estimator_fitted_fold_by_fold(diabetes: Any, monkeypatch: py
             model = NetworkRegressor(candidate, max_epochs=8, n_members=3, random_state=0)  # member f has fold f's seed
             model.fit(X[train_rows], y[train_rows], X_val=X[validation_rows], y_val=y[validation_rows])
             losses[c, f] = model.history_.groupby("member")["validation_loss"].min()[f]
-            outputs = model.network_.target_outputs(X[split.test_rows])
-            predicted = model._coding.targets[0].decode(outputs[f, :, 0])
-            errors[c, f] = np.mean((predicted - y[split.test_rows]) ** 2) / np.var(y[split.rest])
+            (predicted,) = model.model_.networks.predict(X[split.test_rows])
+            errors[c, f] = np.mean((predicted[f] - y[split.test_rows]) ** 2) / np.var(y[split.rest])
     best = losses.mean(axis=1).argmin()
     np.testing.assert_allclose(result.scores["validation_loss"], losses[best], rtol=1e-4)
     np.testing.assert_allclose(result.scores["score"], errors[best], rtol=1e-4)
@@ -152,7 +154,10 @@ def test_the_start_can_be_chosen_for_each_method(diabetes: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"methods": ["Drop out 0.2"]}, "has 'Drop out 0.2', which is none of .* did you mean 'Dropout 0.2'"),
+        (
+            {"methods": ["Drop out 0.2"]},
+            "unknown method 'Drop out 0.2'; did you mean 'Dropout 0.2'\\? The paper's methods are Baseline, ",
+        ),
         ({"methods": 3}, "methods=3 must be 'paper'"),
         ({"methods": []}, "methods is empty"),
         ({"methods": {"mine": [L2]}}, "method 'mine': .* make one with L2"),
@@ -179,10 +184,64 @@ def test_a_misspelt_option_is_named_with_the_nearest(diabetes: Any) -> None:
             compare(*diabetes, **{wrong: 3})
 
 
-def test_more_folds_than_rows_are_refused(diabetes: Any) -> None:
+def test_more_folds_than_rows_raise(diabetes: Any) -> None:
     X, y = diabetes
     with pytest.raises(ValueError, match="cv=10 folds of 6 rows: lower cv"):
         compare(X[:8], y[:8])
+
+
+def test_several_targets_raise(diabetes: Any) -> None:
+    X, y = diabetes
+    with pytest.raises(ValueError, match="y has 2 targets, and compare\\(\\) takes one"):
+        compare(X, np.column_stack([y, y]), task="regression")
+
+
+def test_the_recipe_scales_and_starts_the_networks(diabetes: Any) -> None:
+    plain, robust, glorot, overruled = (
+        compare(*diabetes, methods=["Baseline"], **options, **QUICK).scores["score"].to_numpy()
+        for options in (
+            {},
+            {"recipe": Recipe(scaling="robust")},
+            {"recipe": Recipe(input_init="glorot")},
+            {"recipe": Recipe(input_init="glorot"), "input_init": "small"},
+        )
+    )
+    assert not np.isclose(plain, robust).any()
+    assert not np.isclose(plain, glorot).any()
+    np.testing.assert_array_equal(plain, overruled)
+
+
+def test_a_network_without_a_finite_loss_has_no_score_and_ranks_last(
+    diabetes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first fold's network of L2 fails: its weights are NaN and its loss is infinite."""
+
+    def with_a_failure(*arguments: Any, **options: Any) -> Any:
+        grid = train_folds(*arguments, **options)
+        if isinstance(options["candidates"][0], tuple) and options["candidates"][0]:
+            grid.losses[:, 0] = np.inf
+            grid.stack.parameters.input_weights[:: grid.losses.shape[1]] = np.nan
+        return grid
+
+    healthy = compare(*diabetes, methods=["Baseline", "L2"], **QUICK)
+    monkeypatch.setattr(run, "train_folds", with_a_failure)
+    with pytest.warns(ConvergenceWarning, match="method 'L2', split 0: 1 of 3 networks never had a finite loss"):
+        result = compare(*diabetes, methods=["Baseline", "L2"], **QUICK)
+    scores = result.scores.pivot(index="fold", columns="method", values="score")
+    assert np.isnan(scores.loc[0, "L2"]) and scores.drop(index=0).notna().all(axis=None)
+    pd.testing.assert_series_equal(
+        scores["Baseline"], healthy.scores.query("method == 'Baseline'")["score"], check_names=False, check_index=False
+    )
+    assert result.ranks().loc[(0, 0), ["Baseline", "L2"]].tolist() == [1.0, 2.0]
+    assert result.ranks("split")["L2"].tolist() == [2.0]
+    assert result.by_split["score"].notna().all()
+    assert "1 of the networks never had a finite loss" in str(result)
+
+
+@pytest.mark.filterwarnings("ignore:network .* the loss was not finite")
+def test_a_method_that_never_trains_is_named(diabetes: Any) -> None:
+    with pytest.raises(FloatingPointError, match=r"method 'huge': .* no epoch with a finite loss"):
+        compare(*diabetes, methods={"huge": [L2(1e38)]}, learning_rate=1e30, **QUICK)
 
 
 def test_methods_of_ones_own() -> None:
@@ -207,11 +266,13 @@ def test_significance_of_equal_methods_is_none() -> None:
     ranks = pd.DataFrame(np.full((5, 3), 2.0), columns=list("abc"))
     assert significance(ranks, "fold").p_value == 1.0
     assert significance(ranks[["a", "b"]], "split").p_value == 1.0
-    assert np.isnan(significance(ranks[:1], "fold").p_value)
+    too_few = significance(ranks[:1], "fold")
+    assert np.isnan(too_few.p_value)
+    assert str(too_few) == "No significance test: it needs at least two methods and two folds."
 
 
-def test_progress_bar(diabetes: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    compare(*diabetes, methods=["Baseline"], progress=True, **QUICK)
+def test_verbose_shows_a_progress_bar(diabetes: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    compare(*diabetes, methods=["Baseline"], verbose=True, **QUICK)
     assert "comparing" in capsys.readouterr().err
-    compare(*diabetes, methods=["Baseline"], progress=False, **QUICK)
+    compare(*diabetes, methods=["Baseline"], verbose=False, **QUICK)
     assert capsys.readouterr().err == ""

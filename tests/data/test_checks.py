@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.data.checks import check_range, check_shape, listed, reject_objects, sum_of_squares
+from castlereg.data.reading import check_range, check_shape, listed, reject_objects, sum_of_squares
 
 
 def test_check_range_names_row_and_column() -> None:

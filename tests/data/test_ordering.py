@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from castlereg.data.ordering import column_order, repeated_rows, row_order
+from castlereg.data.rows import column_order, repeated_rows, row_order
 from castlereg.layout import Node
 
 

@@ -7,17 +7,17 @@ import pytest
 from scipy.stats import entropy
 from sklearn.preprocessing import RobustScaler
 
-from castlereg.data.scaling import (
+from castlereg.data.table import (
     MOST_AT_ONCE,
     Moments,
     Standardization,
+    Table,
     blocks,
     center_and_spread,
     measure,
     smooth_clip,
     standardize,
 )
-from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 
 GAPS = Layout((Node(gaps=True), Node("categorical", 3, gaps=True), Node("binary"), Node(target=True)))

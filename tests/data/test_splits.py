@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import KFold, LeaveOneGroupOut, StratifiedKFold
 
-from castlereg.data.splits import folds, random_split, splits_with_test_rows, stratified_split
+from castlereg.data.rows import folds, random_split, splits_with_test_rows, stratified_split
 
 CLASSES = np.repeat([0, 1, 2], [60, 30, 10])
 
@@ -43,6 +43,14 @@ def test_a_splitter_gets_target_and_groups() -> None:
     groups = np.arange(100) % 4
     cut = folds(LeaveOneGroupOut(), 100, random_state=0, y=CLASSES, groups=groups)
     assert [set(groups[held]) for _, held in cut] == [{0}, {1}, {2}, {3}]
+
+
+@pytest.mark.parametrize("form", [list, np.asarray, lambda rows: np.uint8(rows), lambda rows: np.isin(range(6), rows)])
+def test_given_folds_are_lists_arrays_or_masks(form: Any) -> None:
+    given = [([0, 2, 4], [1, 3, 5]), ([1, 3, 5], [0, 2, 4])]
+    cut = folds([(form(train), form(held)) for train, held in given], 6, random_state=0)
+    assert [(train.tolist(), held.tolist()) for train, held in cut] == given
+    assert all(rows.dtype == np.int64 for fold in cut for rows in fold)
 
 
 @pytest.mark.parametrize(

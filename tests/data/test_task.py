@@ -11,7 +11,7 @@ import pytest
 
 from castlereg import CastleMultiOutput
 from castlereg.cli.tables import chosen_task
-from castlereg.data.task import inferred_task
+from castlereg.data.targets import inferred_task
 
 ODD: list[tuple[Any, str]] = [
     (["a", "b", "a"], "classification"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from castlereg import CastleRegressor, NetworkRegressor
 from castlereg.data.reading import read_columns
-from castlereg.data.scaling import measure
+from castlereg.data.table import measure
 from castlereg.network import initialize
 from castlereg.training import Plan, TrainedStack
 

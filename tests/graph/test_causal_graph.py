@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from castlereg import CausalGraph
-from castlereg.graph.column_traits import ColumnTraits
+from castlereg.graph.sortability import ColumnTraits
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from castlereg import CausalGraph
-from castlereg.graph.column_traits import ColumnTraits
+from castlereg.graph.sortability import ColumnTraits
 
 NAMES = ["age", 'größe "in" m', "a -> b; [x]", "back\\slash & <tag>", "7", "income"]
 

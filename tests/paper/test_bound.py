@@ -47,7 +47,7 @@ def test_terms_equal_a_computation_by_hand(castle: CastleRegressor) -> None:
     X, y = _rows(200)
     bound = generalization_bound(castle, X, y, delta=0.1, gamma=3.0, s2=2.0, member=4)
     data = np.column_stack([X.to_numpy(), y.to_numpy()])
-    network = castle.network_
+    network = castle.model_.networks
     order = network.preprocessing.node_order()
     encoded = ((data - data.mean(axis=0)) / data.std(axis=0))[:, order]
     x = (encoded - network.standardization.shift[4]) * network.standardization.scale[4]
@@ -101,7 +101,7 @@ def test_standardized_rows_give_the_predictions(castle: CastleRegressor) -> None
     one = CastleRegressor(max_epochs=3, random_state=0).fit(X, y)
     parameters, batch = one.standardized(X, y)
     error = np.asarray(forward(parameters, batch.inputs))[:, -1, 0] - np.asarray(batch.truth)[:, -1, 0]
-    spread = float(y.std(ddof=0) / one.network_.standardization.scale[0, -1])
+    spread = float(y.std(ddof=0) / one.model_.networks.standardization.scale[0, -1])
     np.testing.assert_allclose(error * spread, one.predict(X) - y, atol=1e-4)
 
 
@@ -125,7 +125,7 @@ def test_classes_count_by_the_squared_error_of_their_probabilities() -> None:
     y = np.where(X["a"] + rng.normal(size=90) > 0, "yes", "no")
     model = CastleClassifier(max_epochs=5, random_state=0).fit(X, y)
     parameters, batch = model.standardized(X, y)
-    layout = model.network_.layout
+    layout = model.model_.networks.layout
     together = squared_errors(parameters, batch, layout)
     brier = (model.predict_proba(X)[:, 1] - (y == "yes")) ** 2
     without = together - brier
@@ -150,7 +150,7 @@ def test_the_bound_is_above_the_loss_on_other_rows_for_twenty_networks(castle: C
     for model in (castle, strong):
         for member in range(10):
             parameters, batch = model.standardized(*_rows(5000, seed=77), member=member)
-            loss = squared_errors(parameters, batch, model.network_.layout).mean()
+            loss = squared_errors(parameters, batch, model.model_.networks.layout).mean()
             assert generalization_bound(model, X, y, member=member).total > loss
 
 
@@ -185,7 +185,7 @@ def test_perturbation_step_by_monte_carlo(castle: CastleRegressor, gamma: float)
     X, y = _rows(200)
     bound = generalization_bound(castle, X, y, gamma=gamma)
     parameters, batch = castle.standardized(X, y)
-    mask = castle.network_.layout.edge_mask()
+    mask = castle.model_.networks.layout.edge_mask()
     moved = sharpness(parameters, np.asarray(batch.inputs), bound.sigma, mask, n_draws=30)
     assert 0 < moved < gamma
     # The measure itself: a first-order expansion says it grows with the square of sigma.

@@ -1,17 +1,25 @@
-"""The released code's objective in training; tests/test_objective.py has its terms."""
+"""The authors' released code: its objective, its start and how it trains."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.special
 from sklearn.datasets import load_diabetes
 
-from castlereg import NetworkRegressor, load, save
-from castlereg.paper import ReleasedCastle
+from castlereg import CastleRegressor, NetworkRegressor, load, save
+from castlereg.estimators.base import checked_plan
+from castlereg.layout import Layout, Node
+from castlereg.losses import Batch
+from castlereg.network import forward, initialize
+from castlereg.paper import ReleasedCastle, released_options
 from castlereg.paper.acyclicity import truncated_series
 from castlereg.regularizers import Castle
+from castlereg.regularizers.engine import regularized_loss
+from castlereg.training.sources import BatchStream
 
 
 @pytest.mark.parametrize("regularizer", [ReleasedCastle(5.0), Castle(acyclicity=truncated_series)])
@@ -21,9 +29,72 @@ def test_it_trains(regularizer: Castle) -> None:
     assert 0.2 < model.score(X, y) < 0.8
 
 
+def test_terms_are_weighted_as_in_the_released_code(rng: np.random.Generator) -> None:
+    layout, n_rows, reg_lambda, reg_beta = Layout((*[Node()] * 3, Node(target=True))), 6, 0.5, 5.0
+    x = rng.normal(size=(n_rows, 4)).astype(np.float32)
+    batch = Batch(x, x[:, :, None], np.full(n_rows, 1 / n_rows, np.float32))  # type: ignore[arg-type]
+    weights = rng.normal(scale=0.4, size=(4, 4, 4)) * layout.edge_mask()[:, :, None]
+    parameters = initialize(layout, (4, 4), seed=0)._replace(input_weights=weights.astype(np.float32))  # type: ignore[arg-type]
+    total, (terms, _) = regularized_loss(parameters, batch, [ReleasedCastle(reg_beta, reg_lambda)], layout)
+    squares = (weights**2).sum(axis=-1)
+    h = sum(np.trace(np.linalg.matrix_power(squares, i)) / scipy.special.factorial(i) for i in range(1, 10))
+    errors = (np.asarray(forward(parameters, batch.inputs))[..., 0] - x) ** 2
+    expected = reg_lambda * errors[:, -1].mean() + errors.sum() + h + h**2 / 2 + reg_beta * np.sqrt(squares).sum()
+    np.testing.assert_allclose(total, expected, rtol=1e-5)
+    np.testing.assert_allclose(terms["acyclicity"], h + h**2 / 2, rtol=1e-5)
+
+
+def test_the_graph_objective_is_rejected() -> None:
+    with pytest.raises(ValueError, match="leave objective at 'prediction'"):
+        ReleasedCastle(objective="graph")
+    X, y = load_diabetes(return_X_y=True)
+    with pytest.raises(ValueError, match="leave objective at 'prediction'"):
+        CastleRegressor(**released_options(), objective="graph").fit(X, y)
+
+
+def test_two_layers_of_width_32_from_input_layers_that_are_all_alike() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    options = released_options()
+    model = CastleRegressor(**options, learning_rate=1e-9, max_epochs=1, random_state=0).fit(X, y)
+    networks = model.model_.networks
+    assert networks.hidden_layer_sizes == (32, 32)
+    weights = np.asarray(networks.parameters.input_weights[0])  # (channels, nodes, 32)
+    mask = networks.layout.edge_mask()
+    for channel, of_channel in enumerate(weights):
+        alike = of_channel[mask[channel] > 0]
+        np.testing.assert_allclose(alike, np.broadcast_to(alike[0], alike.shape), rtol=0, atol=1e-6)
+    assert weights[mask > 0].std() == pytest.approx(0.01, rel=0.1)
+    assert (weights[mask == 0] == 0).all()
+    assert np.std(networks.parameters.output_weights) == pytest.approx(1.0, rel=0.1)
+
+
+def test_patience_counts_only_after_fifty_epochs() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    options = {**released_options(), "learning_rate": 0.01, "patience": 2, "random_state": 0}
+    model = CastleRegressor(**options).fit(X, y)
+    losses = model.history_.set_index("epoch")["validation_loss"]
+    assert 50 < len(losses) < 200
+    best = losses[losses.index > 50].idxmin()
+    assert len(losses) == best + 2
+    assert model.validation_loss_ == pytest.approx(losses[best])
+    assert losses.min() < losses[best]  # an epoch of the warm-up was better, and is not kept
+    at_once = CastleRegressor(**{**options, "recipe": replace(options["recipe"], warmup=0)}).fit(X, y)
+    assert len(at_once.history_) < 50
+
+
+def test_batches_are_drawn_independently() -> None:
+    plan = checked_plan(CastleRegressor(**released_options()), n_features=3)
+    stream = BatchStream(np.arange(64, dtype=np.int32), plan.batch_size, np.random.SeedSequence(0), plan.batches)
+    epoch = np.empty((1, stream.steps, plan.batch_size), np.int32)
+    stream.fill_rows(epoch)
+    assert epoch.shape == (1, 2, 32)
+    assert all(len(np.unique(batch)) == 32 for batch in epoch[0])  # without replacement within a batch
+    assert len(np.unique(epoch)) < 64  # some rows are in both
+
+
 def test_a_saved_model_predicts_the_same_without_its_regularizer(tmp_path: Path) -> None:
     X, y = load_diabetes(return_X_y=True)
     model = NetworkRegressor([ReleasedCastle(5.0)], max_epochs=2, random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match="a ReleasedCastle has no form but pickle's"):
+    with pytest.warns(UserWarning, match="is not saved: ReleasedCastle objects can only be pickled"):
         save(model, tmp_path / "model.castle")
     np.testing.assert_array_equal(load(tmp_path / "model.castle").predict(X), model.predict(X))

@@ -147,7 +147,7 @@ def test_fields_of_another_type_are_rejected_or_change_no_prediction(
             continue
         else:
             inside[last] = others[choice]
-        is_option = path[:1] in (["parameters"], ["graph"], ["choice"])
+        is_option = path[:1] in (["parameters"], ["graph"], ["cross_validation"])
         was_rejected = is_rejected_or_loads(with_new_digest(changed, arrays), tmp_path / "m.castle", which, is_option)
         tried, rejected = tried + 1, rejected + was_rejected
     assert tried > 50
@@ -197,7 +197,7 @@ def test_weights_that_are_not_finite_are_rejected(value: float, files: dict[str,
     for which in WHICH:
         model, arrays = parts_of(files[which])
         for name in arrays:
-            if name.startswith(("networks/", "columns/", "targets/")) or name == "graph/weights":
+            if name.startswith(("networks/", "columns/")) or name == "graph/weights":
                 changed = arrays[name].copy()
                 changed.flat[0] = value
                 assert is_rejected(with_new_digest(model, {**arrays, name: changed}), tmp_path / "m", which), name
@@ -219,6 +219,14 @@ def _swap_classes(model: Any, arrays: Any) -> None:
     arrays[name] = arrays[name][::-1].copy()
 
 
+def _target(model: Any) -> Any:
+    return model["preprocessing"]["targets"][0]
+
+
+def _result(model: Any, name: str) -> Any:
+    return next(pair for pair in model["cross_validation"]["results"]["value"] if pair[0] == name)
+
+
 SENSELESS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "another estimator": ("CastleRegressor", lambda m, a: m.update(estimator="Ridge")),
     "an estimator of classes": ("CastleRegressor", lambda m, a: m.update(estimator="CastleClassifier")),
@@ -232,9 +240,13 @@ SENSELESS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "a graph with other names": ("CastleRegressor", lambda m, a: m["graph"].update(names=["a", "a", "b", "c"])),
     "no graph": ("CastleRegressor", lambda m, a: m.update(graph=None)),
     "spreads of zero": ("CastleRegressor", lambda m, a: a["columns/spread"].__imul__(0)),
+    "a target with a spread of zero": ("CastleRegressor", lambda m, a: _target(m).update(spread=0.0)),
+    "a target with an infinite center": ("CastleRegressor", lambda m, a: _target(m).update(center=1e999)),
+    "a target without a spread": ("CastleRegressor", lambda m, a: _target(m).pop("spread")),
+    "a target of numbers and classes": ("CastleRegressor", lambda m, a: _target(m).update(classes=[0, 1])),
     "no networks": ("CastleRegressor", lambda m, a: m["networks"].update(members=0)),
     "many hidden layers": ("CastleRegressor", lambda m, a: m["networks"].update(hidden_layers=10**9)),
-    "a choice of a plain model": ("CastleRegressor", lambda m, a: m.update(choice={})),
+    "cross-validation of a plain model": ("CastleRegressor", lambda m, a: m.update(cross_validation={})),
     "an infinite loss": ("CastleRegressor", lambda m, a: m.update(validation_loss=1e999)),
     "a level twice": (
         "CastleClassifierCV",
@@ -250,10 +262,15 @@ SENSELESS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
         lambda m, a: m["preprocessing"]["columns"][3].update(missing=0),
     ),
     "classes out of order": ("CastleClassifierCV", _swap_classes),
-    "no choice": ("CastleClassifierCV", lambda m, a: m.update(choice=None)),
-    "fewer seeds than folds": ("CastleClassifierCV", lambda m, a: m["choice"]["seeds"].pop()),
-    "fewer left-out rows than folds": ("CastleClassifierCV", lambda m, a: m["choice"]["scores"].pop()),
-    "folds that are not pairs": ("CastleClassifierCV", lambda m, a: m["choice"].update(folds=[1, 2])),
+    "no cross-validation": ("CastleClassifierCV", lambda m, a: m.update(cross_validation=None)),
+    "fewer seeds than folds": ("CastleClassifierCV", lambda m, a: m["cross_validation"]["seeds"].pop()),
+    "fewer left-out rows than folds": ("CastleClassifierCV", lambda m, a: m["cross_validation"]["errors"].pop()),
+    "folds that are not pairs": ("CastleClassifierCV", lambda m, a: m["cross_validation"].update(folds=[1, 2])),
+    "networks of folds that are not there": ("CastleClassifierCV", lambda m, a: a["fold_of"].__iadd__(5)),
+    "a choice that is not there": ("CastleClassifierCV", lambda m, a: m["cross_validation"].update(best=1)),
+    "params without names": ("CastleClassifierCV", lambda m, a: _result(m, "params").__setitem__(1, [0])),
+    "no scores": ("CastleClassifierCV", lambda m, a: _result(m, "mean_test_score").__setitem__(1, None)),
+    "a choice of no regularizers": ("CastleClassifierCV", lambda m, a: m["cross_validation"].update(regularizers=3)),
     "no clipping": ("CastleClassifierCV", lambda m, a: m["preprocessing"].update(clipped=False)),
 }
 

@@ -23,7 +23,9 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from castlereg import EdgeConstraints, regularizers
+from castlereg import EdgeConstraints, Recipe, regularizers
+from castlereg.acyclicity import trace_exponential
+from castlereg.paper.released import ReleasedCastle
 from castlereg.persistence.container import DTYPES, StoredArrays, pack, unpack
 from castlereg.persistence.errors import DOES_NOT_FIT, Unreadable
 from castlereg.persistence.json_content import parse
@@ -50,7 +52,9 @@ VALUES = [
     *(np.array(["b", "long text"]), np.array([], "U7"), np.array(["a"], "U9"), np.array(["x", 1, 1.5, None], object)),
     np.ma.masked_invalid([1.0, np.nan]),
     *(L1(0.5), L2(0), Dropout(0.25), Autoencoder(2), BatchNorm(0.5), InputNoise(0.01), MixUp(0.7)),
-    Castle(0.1, 2, acyclicity=None, capacity=True, reconstruct=3),
+    Castle(0.1, 2, acyclicity=None, capacity=True, features_per_step=3, acyclicity_strength=0.5),
+    *(Castle(objective="graph", acyclicity="auto", sparsity="group"), Castle(reconstruction=False, sparsity=None)),
+    *(Recipe(), Recipe("robust", "glorot", 0.25, 3, "independent")),
     EdgeConstraints([("a", "b")], [("b", "a")], [["a"], ["b", "c"]], ["c"], ["a"]),
     *(KFold(4), StratifiedKFold(3, shuffle=True, random_state=7), GroupKFold(2), StratifiedGroupKFold(2)),
     *(ShuffleSplit(2, test_size=0.3), StratifiedShuffleSplit(3, train_size=9), GroupShuffleSplit(2)),
@@ -73,7 +77,7 @@ def test_every_kind_is_among_these_values() -> None:
 
 
 def test_every_regularizer_of_castlereg_has_a_form() -> None:
-    assert {*regularizers.__all__} - {"Regularizer"} <= CLASSES.keys()
+    assert {*regularizers.__all__} - {"Own", "Regularizer"} <= CLASSES.keys()
 
 
 def test_options_that_came_after_a_file_are_at_their_defaults() -> None:
@@ -91,6 +95,7 @@ def circle() -> list[Any]:
     [
         *(lambda: 0, print, object(), L2, {1, 2}, b"bytes", range(3), 1j, RepeatedKFold(), iter([]), circle()),
         *(KFold(2, shuffle=True, random_state=np.random.RandomState(0)), np.array([print]), np.array(["x"], "T")),
+        *(Castle(acyclicity=trace_exponential), Recipe(input_init=print), ReleasedCastle()),
         *(np.array([["a"]]), np.datetime64("2020-01-01"), np.array([1j]), [print]),
     ],
     ids=lambda value: type(value).__name__,
@@ -110,6 +115,13 @@ EVIL = [
     {"kind": "L2", "value": {"strength": 0.1, "evil": 1}},
     {"kind": "PredefinedSplit", "value": {}},
     {"kind": "EdgeConstraints", "value": dict.fromkeys(("required", "forbidden", "tiers", "sinks", "sources"), 3)},
+    {"kind": "Castle", "value": {"acyclicity": "builtins.eval"}},
+    {"kind": "Castle", "value": {"acyclicity": {"kind": "Castle", "value": {}}}},
+    {"kind": "Castle", "value": {"reconstruct": 3}},
+    {"kind": "ReleasedCastle", "value": {}},
+    {"kind": "Recipe", "value": {"input_init": "castlereg.paper.released.released_start"}},
+    {"kind": "Recipe", "value": {"input_init": {"kind": "array", "value": "missing"}}},
+    {"kind": "Recipe", "value": {"warmup": -1}},
     {"kind": "float", "value": "1.5"},
     {"kind": "float", "value": 1.5},
     {"kind": "tuple", "value": "text"},

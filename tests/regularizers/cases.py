@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from castlereg.objective import Batch, trained_nodes
 
 from castlereg.layout import Layout
+from castlereg.losses import Batch
 from castlereg.network import Parameters, initialize, mask_inputs
 from castlereg.paper.released import ReleasedCastle
 from castlereg.regularizers import (
@@ -22,13 +22,15 @@ from castlereg.regularizers import (
     Dropout,
     InputNoise,
     MixUp,
+    Own,
     Regularizer,
 )
-from tests.test_objective import random_batch
+from castlereg.regularizers.engine import trained_nodes
+from tests.small_problems import random_batch
 
-# Each strategy with two settings that differ in strength alone.
+# Each strategy with two settings that differ only in strength.
 STRATEGIES: dict[str, tuple[Regularizer, Regularizer]] = {
-    "castle with sampling": (Castle(0.01, reconstruct=2), Castle(0.3, reconstruct=2)),
+    "castle with sampling": (Castle(0.01, features_per_step=2), Castle(0.3, features_per_step=2)),
     "l1": (L1(0.001), L1(0.01)),
     "l2": (L2(0.001), L2(0.1)),
     "dropout": (Dropout(0.2), Dropout(0.5)),
@@ -43,11 +45,12 @@ VARIANTS: dict[str, tuple[Regularizer, Regularizer]] = STRATEGIES | {
     "castle without reconstruction": (Castle(0.01, reconstruction=False), Castle(0.3, reconstruction=False)),
     "castle without acyclicity": (Castle(0.01, acyclicity=None), Castle(0.3, acyclicity=None)),
     "castle without sparsity": (Castle(0.01, sparsity=None), Castle(0.01, 0.3, sparsity=None)),
-    "sparsity alone": (
+    "only sparsity": (
         Castle(0.01, reconstruction=False, acyclicity=None),
         Castle(0.3, reconstruction=False, acyclicity=None),
     ),
     "castle with capacity": (Castle(0.01, capacity=True), Castle(0.3, capacity=True)),
+    "castle for the graph": (Castle(0.01, objective="graph"), Castle(0.3, objective="graph")),
     "released castle": (ReleasedCastle(5.0), ReleasedCastle(1.0, 0.5)),
 }
 
@@ -60,13 +63,12 @@ class Problem:
     layout: Layout
     parameters: Parameters
     batch: Batch
-    heads: tuple[Any]
-    states: tuple[Any]
+    own: tuple[Own]
     drawn: tuple[Any]
 
     @property
     def arguments(self) -> dict[str, Any]:
-        return {"heads": self.heads, "states": self.states, "drawn": self.drawn}
+        return {"own": self.own, "drawn": self.drawn}
 
 
 def problem(
@@ -91,7 +93,6 @@ def problem(
         layout,
         mask_inputs(parameters, mask),
         batch,
-        (converted(regularizer.start_heads(layout, sizes, len(nodes), rng)),),
-        (converted(regularizer.start_state(layout, sizes, len(nodes))),),
+        (converted(regularizer.start(layout, sizes, len(nodes), rng)),),
         (converted(jax.tree.map(lambda a: a[0], regularizer.draw(rng, 1, sizes))),),
     )

@@ -6,14 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from castlereg.objective import regularized_loss
 
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
+from castlereg.random_streams import OfNetwork
 from castlereg.regularizers import Autoencoder
-from castlereg.training import Member, Schedule, train
-from castlereg.training.stack import HEADS, _stream
+from castlereg.regularizers.engine import regularized_loss
+from castlereg.training import Member, Phase, Plan, train
+from castlereg.training.sources import regularizer_stream
 from tests.regularizers.cases import problem
 
 D, SIZES = 3, (5, 4)
@@ -21,7 +22,7 @@ LAYOUT = Layout((*(Node() for _ in range(D)), Node(target=True)))
 
 
 def separate_loss(weights: list[jax.Array], x: jax.Array, y: jax.Array, strength: float) -> jax.Array:
-    """Two ReLU layers, a prediction and a reconstruction, on features alone."""
+    """Two ReLU layers, a prediction and a reconstruction, on features only."""
     w1, b1, w2, b2, w3, b3, v, c = weights
     units = jax.nn.relu(jax.nn.relu(x @ w1 + b1) @ w2 + b2)
     predicted, features = (units @ w3 + b3)[:, 0], units @ v + c
@@ -37,11 +38,11 @@ def test_training_equals_a_separate_implementation(rng: np.random.Generator) -> 
     trained = train(
         Table(rows.astype(np.float32), LAYOUT),
         [member],
-        hidden_layer_sizes=SIZES,
-        schedule=Schedule(max_epochs=10, batch_size=32, learning_rate=0.01),
+        Plan(SIZES, (Phase(10),), batch_size=32, learning_rate=0.01),
     )
     start = initialize(LAYOUT, SIZES, seed, nodes=(D,))
-    head = Autoencoder().start_heads(LAYOUT, SIZES, 1, _stream(member, HEADS, Autoencoder()))
+    stream = regularizer_stream(seed, OfNetwork.REGULARIZER_START, Autoencoder())
+    head = Autoencoder().start(LAYOUT, SIZES, 1, stream).trained
     weights = [
         *(start.input_weights[:D, 0], start.input_bias[0], *start.hidden[0]),
         *(start.output_weights[0], start.output_bias[0], head["weights"][0], head["bias"][0]),
@@ -66,7 +67,7 @@ def test_each_feature_has_the_loss_of_its_kind(mixed_layout: Layout, rng: np.ran
         + np.asarray(one.parameters.input_bias[0]),
         0,
     )
-    outputs = (units @ np.asarray(one.heads[0]["weights"][0])).reshape(-1, 4, 3)
+    outputs = (units @ np.asarray(one.own[0].trained["weights"][0])).reshape(-1, 4, 3)
     truth = np.asarray(one.batch.truth)
     numeric = ((outputs[:, :2, 0] - truth[:, :2, 0]) ** 2).mean(axis=0)
     logistic = np.mean(np.log1p(np.exp(outputs[:, 2, 0])) - truth[:, 2, 0] * outputs[:, 2, 0])

@@ -10,19 +10,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from castlereg.objective import regularized_loss, trained_nodes
 from sklearn.base import clone
 
 from castlereg import NetworkRegressor
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize, mask_inputs, unpack
-from castlereg.regularizers import Castle, Dropout, Regularizer
-from castlereg.training import Member, Schedule, stack, train
+from castlereg.regularizers import Castle, Dropout, Own, Regularizer
+from castlereg.regularizers.engine import regularized_loss, trained_nodes
+from castlereg.training import Member, Phase, Plan, train
+from castlereg.training.sources import TableSource
+from castlereg.training.stack import Setup, Stack
 from tests.regularizers.cases import STRATEGIES, VARIANTS, problem
 
-QUICK = Schedule(max_epochs=6, patience=6, batch_size=16)
 SIZES = (5, 4)
+QUICK = Plan(SIZES, (Phase(6),), patience=6, batch_size=16)
 every = pytest.mark.parametrize("name", STRATEGIES)
 every_variant = pytest.mark.parametrize("name", VARIANTS)
 
@@ -68,9 +70,9 @@ def test_survives_clone_pickle_and_print(name: str) -> None:
 def test_terms_are_those_it_names(name: str, mixed_layout: Layout, rng: np.random.Generator) -> None:
     regularizer = VARIANTS[name][0]
     one = problem(regularizer, mixed_layout, rng)
-    _, (terms, states) = regularized_loss(one.parameters, one.batch, [regularizer], mixed_layout, **one.arguments)
+    _, (terms, own) = regularized_loss(one.parameters, one.batch, [regularizer], mixed_layout, **one.arguments)
     assert set(terms) == {"supervised", *regularizer.terms}
-    assert jax.tree.structure(states) == jax.tree.structure(one.states)
+    assert jax.tree.structure(own) == jax.tree.structure(one.own)
 
 
 @every
@@ -79,16 +81,15 @@ def test_gradient_equals_finite_differences(name: str, mixed_layout: Layout, rng
     regularizer = STRATEGIES[name][1]
     with jax.enable_x64(True):
         one = problem(regularizer, mixed_layout, rng, dtype=np.float64)
-        flat, unravel = jax.flatten_util.ravel_pytree((one.parameters, one.heads))
+        flat, unravel = jax.flatten_util.ravel_pytree((one.parameters, one.own[0].trained))
         nodes = list(trained_nodes([regularizer], mixed_layout))
         mask = jnp.asarray(mixed_layout.edge_mask()[:, nodes], np.float64)
 
         def loss(vector: jax.Array) -> jax.Array:
-            parameters, heads = unravel(vector)
-            arguments = one.arguments | {"heads": heads}
-            return regularized_loss(mask_inputs(parameters, mask), one.batch, [regularizer], mixed_layout, **arguments)[
-                0
-            ]
+            parameters, trained = unravel(vector)
+            masked = mask_inputs(parameters, mask)
+            arguments = one.arguments | {"own": (Own(trained, one.own[0].running),)}
+            return regularized_loss(masked, one.batch, [regularizer], mixed_layout, **arguments)[0]
 
         gradient, compiled = jax.jit(jax.grad(loss))(flat), jax.jit(loss)
         assert np.isfinite(gradient).all()
@@ -103,44 +104,25 @@ def test_rows_that_fill_up_a_batch_change_nothing(name: str, mixed_layout: Layou
     regularizer = VARIANTS[name][0]
     one = problem(regularizer, mixed_layout, rng)
     weight = jnp.asarray([0.2] * 5 + [0.0] * 3, jnp.float32)
-    losses, states = [], []
+    losses, own = [], []
     for junk in (0.0, 7.0):
         batch = one.batch._replace(
             inputs=one.batch.inputs.at[5:].set(junk), truth=one.batch.truth.at[5:].set(junk), weight=weight
         )
-        total, (_, state) = regularized_loss(one.parameters, batch, [regularizer], mixed_layout, **one.arguments)
+        total, (_, after) = regularized_loss(one.parameters, batch, [regularizer], mixed_layout, **one.arguments)
         losses.append(float(total))
-        states.append(state)
+        own.append(after)
     assert losses[0] == losses[1]
-    assert_same_networks(*states, rtol=0.0)
-
-
-@every_variant
-def test_independent_rows_may_be_shared_out(name: str, mixed_layout: Layout, rng: np.random.Generator) -> None:
-    """The loss is the mean of those of two halves whose rows weigh twice as much, whatever the weights."""
-    regularizer = VARIANTS[name][0]
-    if not regularizer.rows_are_independent:
-        return
-    one = problem(regularizer, mixed_layout, rng)
-
-    def loss(rows: slice, factor: float) -> Any:
-        batch = jax.tree.map(lambda a: a[rows], one.batch)
-        batch = batch._replace(weight=batch.weight * factor)
-        total, (terms, states) = regularized_loss(one.parameters, batch, [regularizer], mixed_layout, **one.arguments)
-        assert_same_networks(states, one.states, rtol=0.0)
-        return {"total": total, **terms}
-
-    halves = jax.tree.map(lambda a, b: (a + b) / 2, loss(slice(0, 3), 2.0), loss(slice(3, 8), 2.0))
-    assert_same_networks(halves, loss(slice(0, 8), 1.0), rtol=1e-5)
+    assert_same_networks(*own, rtol=0.0)
 
 
 @every
 def test_a_stack_of_strengths_equals_its_members_one_by_one(name: str) -> None:
     first, second = STRATEGIES[name]
     members = [member(first, 0), member(second, 1), member(second, 0)]
-    together = train(table(), members, hidden_layer_sizes=SIZES, schedule=QUICK)
+    together = train(table(), members, QUICK)
     for i, one in enumerate(members):
-        alone = train(table(), [one], hidden_layer_sizes=SIZES, schedule=QUICK)
+        alone = train(table(), [one], QUICK)
         assert_same_networks(together.take(np.array([i])).parameters, alone.parameters, rtol=1e-5)
         np.testing.assert_allclose(together.validation_loss[i], alone.validation_loss[0], rtol=1e-5)
 
@@ -149,7 +131,7 @@ def test_a_stack_of_strengths_equals_its_members_one_by_one(name: str) -> None:
 def test_strength_matters_and_the_same_seed_gives_the_same_bits(name: str) -> None:
     """A regularizer that does nothing would pass many a test."""
     first, again, second, plain = (
-        train(table(), [replace(member(Castle()), regularizers=chosen)], hidden_layer_sizes=SIZES, schedule=QUICK)
+        train(table(), [replace(member(Castle()), regularizers=chosen)], QUICK)
         for chosen in ((STRATEGIES[name][0],), (STRATEGIES[name][0],), (STRATEGIES[name][1],), ())
     )
     assert_same_networks(first.parameters, again.parameters, rtol=0.0)
@@ -161,8 +143,9 @@ def test_strength_matters_and_the_same_seed_gives_the_same_bits(name: str) -> No
 @every_variant
 @pytest.mark.parametrize("input_init", ["small", "glorot"])
 def test_starts_from_the_target_weights_of_the_plain_network(name: str, input_init: Any) -> None:
-    one = stack._Stack(table(), [member(VARIANTS[name][0], seed=3)], SIZES, QUICK, input_init, False)
-    packed = jax.tree.map(lambda a: np.asarray(a)[0], one.states.weights.network)
+    members, *measured = TableSource(table()).prepared([member(VARIANTS[name][0], seed=3)])
+    stack = Stack(Setup.of(table(), members, replace(QUICK, input_init=input_init), *measured))
+    packed = jax.tree.map(lambda a: np.asarray(a)[0], stack.states.moving.weights.network)
     start = unpack(packed, SIZES, 1)
     plain = initialize(table().layout, SIZES, np.random.SeedSequence(3), nodes=(4,), input_init=input_init)
     np.testing.assert_array_equal(start.input_weights[:, -1:], plain.input_weights)
@@ -183,17 +166,17 @@ def test_a_prediction_does_not_depend_on_other_rows(name: str) -> None:
 @every
 def test_works_beside_dropout_and_castle_with_sampled_features(name: str) -> None:
     regularizer = STRATEGIES[name][0]
-    others = [one for one in (Dropout(0.1), Castle(reconstruct=2)) if not isinstance(regularizer, type(one))]
+    others = [one for one in (Dropout(0.1), Castle(features_per_step=2)) if not isinstance(regularizer, type(one))]
     chosen = replace(member(regularizer), regularizers=(regularizer, *others))
-    result = train(table(), [chosen], hidden_layer_sizes=SIZES, schedule=QUICK)
+    result = train(table(), [chosen], QUICK)
     assert np.isfinite(result.validation_loss).all()
     assert set(result.history) >= {name for one in chosen.regularizers for name in one.terms}
 
 
 @every
 def test_training_under_x64_stays_float32(name: str) -> None:
-    plain = train(table(), [member(STRATEGIES[name][0])], hidden_layer_sizes=SIZES, schedule=QUICK)
+    plain = train(table(), [member(STRATEGIES[name][0])], QUICK)
     with jax.enable_x64(True):
-        other = train(table(), [member(STRATEGIES[name][0])], hidden_layer_sizes=SIZES, schedule=QUICK)
+        other = train(table(), [member(STRATEGIES[name][0])], QUICK)
     assert {a.dtype for a in jax.tree.leaves(other.parameters)} == {np.dtype(np.float32)}
     assert_same_networks(plain.parameters, other.parameters, rtol=1e-4)

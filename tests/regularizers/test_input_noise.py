@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from castlereg.objective import Batch
+from castlereg.losses import Batch
 from castlereg.regularizers import InputNoise
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from castlereg.layout import Layout, Node
+from castlereg.losses import Batch
 from castlereg.network import Dense, Parameters
-from castlereg.objective import Batch, regularized_loss
 from castlereg.regularizers import L1, L2, Castle
+from castlereg.regularizers.engine import regularized_loss
 from tests.regularizers.cases import problem
 
 LAYOUT = Layout((Node(), Node(), Node(target=True)))

@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from castlereg.layout import Layout, Node
-from castlereg.objective import Batch, node_losses
+from castlereg.losses import Batch, node_losses
 from castlereg.regularizers import MixUp
 
 

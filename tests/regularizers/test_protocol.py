@@ -1,4 +1,4 @@
-"""Sequences of regularizers: what is refused, and how."""
+"""Sequences of regularizers: what is rejected, and how."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from castlereg.regularizers.protocol import check_regularizers
         (L2(0.1), r"regularizers=L2\(strength=0.1\) must be a sequence"),
         ("dropout", "regularizers='dropout' must be a sequence"),
         (None, "regularizers=None must be a sequence"),
-        ([L2], r"has <class '.*L2'>, which is no regularizer: make one with L2\(\)"),
-        ([0.1], "has 0.1, which is no regularizer"),
+        ([L2], r"has <class '.*L2'>, which is not a regularizer: make one with L2\(\)"),
+        ([0.1], "has 0.1, which is not a regularizer"),
         ([L2(0.1), L1(0.1), L2(0.2)], "L2 more than once"),
     ],
 )
-def test_what_is_no_sequence_of_regularizers_is_refused(regularizers: Any, message: str) -> None:
+def test_what_is_not_a_sequence_of_regularizers_is_rejected(regularizers: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_regularizers(regularizers)
 

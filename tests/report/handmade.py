@@ -49,12 +49,12 @@ def handmade(names: tuple[str, ...], n_edges: int = 15) -> ReportContent:
     """A report on a table with these columns, of which the last is the target."""
     rng = np.random.default_rng(1)
     y = rng.normal(size=50)
-    said = {"CASTLE": y + rng.normal(size=50), "plain network": y + rng.normal(size=50), "guess": np.zeros(50)}
-    scores = score_target(NumericTarget.fit(y, names[-1]), names[-1], y, said, seed=0)
+    predicted = {"CASTLE": y + rng.normal(size=50), "plain network": y + rng.normal(size=50), "guess": np.zeros(50)}
+    scores = score_target(NumericTarget.fit(y, names[-1]), y, predicted, seed=0)
     classes = np.array(names[:3], dtype=object)
     codes = rng.integers(3, size=50)
-    chances = {method: rng.dirichlet([1, 1, 1], size=50) for method in said}
-    of_classes = score_target(ClassTarget(names[-1], np.sort(classes)), names[-1], classes[codes], chances, seed=0)
+    probabilities = {method: rng.dirichlet([1, 1, 1], size=50) for method in predicted}
+    of_classes = score_target(ClassTarget(names[-1], np.sort(classes)), classes[codes], probabilities, seed=0)
     history = pd.DataFrame(
         {
             "member": np.repeat([0, 1], 5),

@@ -1,4 +1,4 @@
-"""Axes and places of the small charts."""
+"""Axes and coordinates of the small charts."""
 
 from __future__ import annotations
 

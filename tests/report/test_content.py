@@ -11,9 +11,17 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
 
-from castlereg import CastleClassifierCV, CastleMultiOutput, CastleRegressor, NetworkRegressor
+from castlereg import (
+    CastleClassifier,
+    CastleClassifierCV,
+    CastleMultiOutput,
+    CastleRegressor,
+    NetworkRegressor,
+    NetworkRegressorCV,
+    Recipe,
+)
 from castlereg.data.targets import ClassTarget, NumericTarget
-from castlereg.regularizers import L2, Dropout
+from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.report import ReportContent, report_content
 from castlereg.report.cross_fitting import fold_numbers, out_of_fold, plain, single
 from castlereg.report.graph_view import GraphContent
@@ -25,7 +33,7 @@ pytestmark = pytest.mark.xdist_group("report")  # one worker fits the model
 
 def test_scores_are_those_of_clones_on_rows_they_did_not_see(fitted: Fitted, content: ReportContent) -> None:
     model, X, y = fitted
-    said = out_of_fold(model, X, y, [y.to_numpy()], cv=2, seed=3, progress=False)
+    out = out_of_fold(model, X, y, [y.to_numpy()], cv=2, seed=3, verbose=False)
     # By hand: the same folds and seeds, other code.
     seeds = np.random.SeedSequence(3).generate_state(2)
     for name, method in (
@@ -34,19 +42,19 @@ def test_scores_are_those_of_clones_on_rows_they_did_not_see(fitted: Fitted, con
     ):
         expected = np.empty(60)
         for fold in range(2):
-            held = said.folds == fold
+            held = out.folds == fold
             one = clone(method).set_params(random_state=int(seeds[fold])).fit(X[~held], y[~held])
             expected[held] = one.predict(X[held])
-        np.testing.assert_array_equal(said.predictions[name][0], expected)
+        np.testing.assert_array_equal(out.predictions[name][0], expected)
     assert content.evaluation is not None
     error, r2, rmse = content.evaluation.targets[0].measures
     for k, name in enumerate(("CASTLE", "plain network", "guess")):
-        predicted = said.predictions[name][0]
+        predicted = out.predictions[name][0]
         assert r2.scores[k].value == pytest.approx(r2_score(y, predicted))
         assert error.scores[k].value == pytest.approx(1 - r2_score(y, predicted))
         assert rmse.scores[k].value == pytest.approx(root_mean_squared_error(y, predicted))
-    guess = said.predictions["guess"][0]
-    assert guess[said.folds == 0] == pytest.approx(y[said.folds == 1].mean())
+    guess = out.predictions["guess"][0]
+    assert guess[out.folds == 0] == pytest.approx(y[out.folds == 1].mean())
 
 
 def test_numbers_and_classes_together_are_scored_each_in_its_way(fitted: Fitted) -> None:
@@ -60,11 +68,11 @@ def test_numbers_and_classes_together_are_scored_each_in_its_way(fitted: Fitted)
     assert [number.target, classes.target] == ["progression", "sex"]
     assert number.is_numeric and len(number.points) == 60
     truth = [targets["progression"].to_numpy(), targets["sex"].to_numpy(dtype=object)]
-    said = out_of_fold(model, X, targets, truth, cv=2, seed=0, progress=False).predictions["CASTLE"][1]
+    out = out_of_fold(model, X, targets, truth, cv=2, seed=0, verbose=False).predictions["CASTLE"][1]
     labels = np.array(["one", "two"])
     loss, accuracy = (measure.scores[0].value for measure in classes.measures)
-    assert loss == pytest.approx(log_loss(truth[1], said, labels=labels))
-    assert accuracy == pytest.approx(accuracy_score(truth[1], labels[said.argmax(axis=1)]))
+    assert loss == pytest.approx(log_loss(truth[1], out, labels=labels))
+    assert accuracy == pytest.approx(accuracy_score(truth[1], labels[out.argmax(axis=1)]))
     assert np.sum(classes.confusion) == sum(one.rows for one in classes.reliability) == 60
     assert np.trace(np.array(classes.confusion)) == pytest.approx(60 * accuracy)
     assert content.title == "What predicts progression and sex"
@@ -79,8 +87,8 @@ def test_what_the_page_says_of_the_model_is_what_the_model_has(fitted: Fitted, c
     assert [(e.cause, e.effect, e.weight) for e in content.graph.edges] == [
         tuple(row) for row in frame[["cause", "effect", "weight"]].itertuples(index=False)
     ]
-    told = "\n".join([*content.graph.summary, *content.graph.warnings, content.graph.not_proof])
-    assert told == model.graph_.summary()
+    summary = "\n".join([*content.graph.summary, *content.graph.warnings, content.graph.not_proof])
+    assert summary == model.graph_.summary()
     history = model.history_.set_index(["member", "epoch"])
     objective, validation = content.training.curves
     assert objective.members[1][2] == (3.0, history.loc[(1, 3), "objective"])
@@ -96,7 +104,7 @@ def test_the_same_seed_gives_the_same_content(fitted: Fitted, content: ReportCon
     assert report_content(*fitted, cv=2, date=DATE) == content
 
 
-def test_another_seed_gives_other_folds_and_is_told(fitted: Fitted) -> None:
+def test_another_seed_gives_other_folds_and_is_shown(fitted: Fitted) -> None:
     content = report_content(*fitted, evaluate=False, random_state=np.random.default_rng(0))
     assert content.seed.startswith("model 3, report ")
     assert content.evaluation is None
@@ -118,23 +126,52 @@ def test_content_is_plain_data(content: ReportContent) -> None:
 
 def test_a_model_that_chose_its_strengths_is_scored_with_them(fitted: Fitted) -> None:
     _, X, _ = fitted
-    model = CastleClassifierCV((0.5, 0.01), cv=2, max_epochs=2, n_members=2, scaling="robust", random_state=0)
+    recipe = Recipe(scaling="robust")
+    castles = [Castle(reg_lambda=2.0, capacity=False), Castle(reg_lambda=0.5, capacity=False)]
+    model = CastleClassifierCV((0.5, 0.01), cv=2, castle=castles, max_epochs=2, recipe=recipe, random_state=0)
     model.fit(X.drop(columns="sex"), X["sex"])
-    one = single(model)
-    assert type(one).__name__ == "CastleClassifier"
-    params = one.get_params()
-    assert params["reg_beta"] == model.reg_beta_
-    assert params["n_members"] == model.network_.n_members == 4
-    assert params["scaling"] == plain(model).get_params()["scaling"] == "robust"
+    estimator = single(model)
+    assert type(estimator) is CastleClassifier
+    params = estimator.get_params()
+    assert (params["reg_beta"], params["reg_lambda"]) == (model.reg_beta_, model.reg_lambda_)
+    assert params["castle"].capacity is False
+    assert params["n_members"] == model.model_.networks.n_members == 2
+    assert params["recipe"] == plain(model).get_params()["recipe"] == recipe
+    content = report_content(model, X.drop(columns="sex"), X["sex"], cv=2, random_state=0)
+    assert content.evaluation is not None
+    assert f"(reg_beta={model.reg_beta_:g}, reg_lambda={model.reg_lambda_:g})" in content.evaluation.note
+    assert content.training.n_networks == 2
 
 
-def test_the_plain_network_has_no_regularizer() -> None:
-    model = CastleRegressor(regularizers=[Dropout(0.2)], batch_size=7)
-    assert plain(model).get_params()["regularizers"] == ()
-    assert plain(model).get_params()["batch_size"] == 7
-    kept = single(NetworkRegressor([L2(0.1)], verbose=True)).get_params()
-    assert kept["regularizers"] == [L2(0.1)]
-    assert kept["verbose"] is False
+def test_a_network_that_chose_its_regularizers_is_scored_with_them(fitted: Fitted) -> None:
+    _, X, y = fitted
+    model = NetworkRegressorCV([[L2(0.1)], [L2(0.01)]], cv=2, max_epochs=2, random_state=0).fit(X, y)
+    estimator = single(model)
+    assert type(estimator) is NetworkRegressor
+    assert estimator.regularizers == model.best_regularizers_
+    assert estimator.n_members == 2
+
+
+def test_the_plain_network_has_no_regularizer(fitted: Fitted) -> None:
+    castle = CastleRegressor(regularizers=[Dropout(0.2)], batch_size=7, n_members=2)
+    network = NetworkRegressor([L2(0.1)], verbose=True)
+    castle.model_ = network.model_ = fitted[0].model_
+    options = plain(castle).get_params()
+    assert (options["regularizers"], options["batch_size"], options["n_members"]) == ((), 7, 2)
+    options = single(network).get_params()
+    assert options["regularizers"] == [L2(0.1)]
+    assert options["verbose"] is False
+
+
+def test_epochs_before_the_graph_is_acyclic_are_not_the_best(fitted: Fitted) -> None:
+    _, X, y = fitted
+    model = CastleRegressor(objective="graph", max_epochs=5, random_state=0).fit(X, y)
+    first_phase = model.history_["epoch"] <= 3
+    lowered = model.history_.assign(validation_loss=model.history_["validation_loss"].mask(first_phase, 0.0))
+    model.model_ = dataclasses.replace(model.model_, history=lowered)
+    training = report_content(model, X, y, evaluate=False).training
+    assert training.best_epochs[0] > 3
+    assert training.curves[1].best[0][1] == pytest.approx(model.validation_loss_)
 
 
 def test_folds_are_alike_in_size_and_in_classes() -> None:
@@ -146,13 +183,13 @@ def test_folds_are_alike_in_size_and_in_classes() -> None:
     assert sorted(table.sum()) == [11, 11, 11, 11]
 
 
-def test_what_is_no_fitted_model_of_castlereg_is_refused(fitted: Fitted) -> None:
+def test_models_and_options_that_are_not_valid_raise(fitted: Fitted) -> None:
     model, X, y = fitted
-    with pytest.raises(TypeError, match="LinearRegression is no estimator of castlereg"):
+    with pytest.raises(TypeError, match="LinearRegression is not an estimator of castlereg"):
         report_content(LinearRegression().fit(X, y), X, y)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="cv=1 must be a whole number of at least 2"):
         report_content(model, X, y, cv=1)
-    with pytest.raises(ValueError, match="cv=61 is more than the 60 rows"):
+    with pytest.raises(ValueError, match="cv=61 folds of 60 rows: lower cv"):
         report_content(model, X, y, cv=61)
     with pytest.raises(ValueError, match="evaluate='no' must be True or False"):
         report_content(model, X, y, evaluate="no")  # type: ignore[arg-type]

@@ -16,16 +16,16 @@ def test_a_small_graph_is_shown_whole() -> None:
     content = graph_content(graph, 3)
     assert content.first_view == "all"
     assert content.shown == len(content.edges) == content.n_edges == len(graph.edges())
-    assert {node.place for node in content.views[0].nodes} == set(range(8))
+    assert {node.index for node in content.views[0].nodes} == set(range(8))
     assert sorted(edge.rank for edge in content.views[0].edges) == list(range(content.n_edges))
 
 
-def test_edges_are_those_of_the_graph_and_doubtful_directions_have_no_head() -> None:
+def test_edges_are_those_of_the_graph_and_uncertain_directions_have_no_head() -> None:
     graph = random_graph(tuple("abcdefgh"), 14)
     frame = graph.edges()
     content = graph_content(graph, 3)
-    doubtful = set(map(tuple, graph.uncertain_edges()[["cause", "effect"]].to_numpy()))
-    assert 0 < len(doubtful) < len(frame)
+    uncertain = set(map(tuple, graph.uncertain_edges()[["cause", "effect"]].to_numpy()))
+    assert 0 < len(uncertain) < len(frame)
     for edge, row in zip(content.edges, frame.itertuples(), strict=True):
         assert (edge.cause, edge.effect, edge.weight, edge.confidence) == (
             row.cause,
@@ -33,7 +33,7 @@ def test_edges_are_those_of_the_graph_and_doubtful_directions_have_no_head() -> 
             row.weight,
             row.confidence,
         )
-        assert edge.directed == ((edge.cause, edge.effect) not in doubtful)
+        assert edge.directed == ((edge.cause, edge.effect) not in uncertain)
     for drawn in content.views[0].edges:
         assert bool(drawn.head) == content.edges[drawn.rank].directed
         assert bool(drawn.dashes) != bool(drawn.head)
@@ -45,7 +45,7 @@ def test_a_large_graph_begins_with_the_targets_neighbourhood_and_fewer_edges() -
     content = graph_content(graph, 3)
     whole, near = content.views
     assert content.first_view == near.key == "neighbourhood"
-    assert {graph.names[node.place] for node in near.nodes} == set(neighbourhood(graph, names[-1], steps=0))
+    assert {graph.names[node.index] for node in near.nodes} == set(neighbourhood(graph, names[-1], steps=0))
     assert content.shown < content.n_edges
     ranks = {edge.rank for edge in near.edges}
     assert any(rank < content.shown for rank in ranks)
@@ -60,7 +60,7 @@ def test_the_neighbourhood_of_several_targets_holds_them_all() -> None:
     weights[[0, 1, 2], [4, 4, 5]] = [0.9, 0.8, 0.7]
     graph = CausalGraph.from_weights(weights, list("abcdyz"), target=["y", "z"])
     near = graph_content(graph).views[1]
-    assert {graph.names[node.place] for node in near.nodes} == set("abcyz")
+    assert {graph.names[node.index] for node in near.nodes} == set("abcyz")
     assert sum(node.is_target for node in near.nodes) == 2
     assert len(near.edges) == 3
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from castlereg.report import ReportContent, page, render, write_report
+from castlereg import write_report
+from castlereg.report import ReportContent, page, render
 from castlereg.report.scores import number
 
 from .conftest import DATE, Fitted

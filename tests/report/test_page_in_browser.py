@@ -127,11 +127,11 @@ def test_hostile_names_are_shown_and_do_not_run(driver: Any, pages: dict[str, Pa
     assert driver.title == " ".join(f"What predicts {HOSTILE[-1]}".split())
     names = texts(driver, "#column-table td:first-child .name")
     assert names == list(HOSTILE)
-    for place in range(len(HOSTILE)):
+    for index in range(len(HOSTILE)):
         driver.execute_script(
-            "document.querySelector(`svg:not([hidden]) [data-node='${arguments[0]}']`).focus()", place
+            "document.querySelector(`svg:not([hidden]) [data-node='${arguments[0]}']`).focus()", index
         )
-        assert one(driver, "#details").get_property("textContent").startswith(HOSTILE[place])
+        assert one(driver, "#details").get_property("textContent").startswith(HOSTILE[index])
     one(driver, "#search").send_keys("onerror")
     assert driver.execute_script("return document.querySelectorAll('svg:not([hidden]) .found').length") == 1
     assert "broken" not in driver.title
@@ -261,23 +261,23 @@ def test_the_graph_is_one_stop_of_the_tab_key_and_arrows_walk_in_it(small_page: 
     assert second != first and "node" in second.get_attribute("class")
     press(small_page, "ARROW_DOWN")
     strongest = small.graph.edges[0]
-    told = one(small_page, "#details").text
-    assert told.startswith(f"{strongest.cause} → {strongest.effect}")
-    assert f"weight {strongest.weight:.3g}" in told and f"confidence {100 * strongest.confidence:.0f}%" in told
+    details = one(small_page, "#details").text
+    assert details.startswith(f"{strongest.cause} → {strongest.effect}")
+    assert f"weight {strongest.weight:.3g}" in details and f"confidence {100 * strongest.confidence:.0f}%" in details
     press(small_page, "TAB")
     assert small_page.switch_to.active_element.find_elements("xpath", "ancestor::*[@id='canvas']") == []
 
 
-def test_pointing_at_an_edge_tells_of_it(small_page: Any, small: ReportContent) -> None:
+def test_pointing_at_a_node_shows_its_edges(small_page: Any, small: ReportContent) -> None:
     from selenium.webdriver import ActionChains
 
     assert small.graph is not None
     node = one(small_page, "svg.graph:not([hidden]) .node.target")
     ActionChains(small_page).move_to_element(node).perform()
-    told = one(small_page, "#details").text
-    assert told.startswith("target (target)\ncauses: ")
+    details = one(small_page, "#details").text
+    assert details.startswith("target (target)\ncauses: ")
     for edge in small.graph.edges:
-        assert (f"{edge.cause} (" in told) or edge.effect != "target"
+        assert (f"{edge.cause} (" in details) or edge.effect != "target"
 
 
 def test_the_first_tab_stop_skips_to_the_content(small_page: Any) -> None:

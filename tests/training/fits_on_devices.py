@@ -1,6 +1,6 @@
-"""The same fits on several devices of one process, or on processes joined on loopback: run by test_devices.py.
+"""The same fits on one device and on several: run by test_devices.py.
 
-``python -m tests.training.fits_on_devices FOLDER [PORT PROCESS PROCESSES]``
+``python -m tests.training.fits_on_devices FOLDER``
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from castlereg import CastleRegressor, use_devices
-from castlereg.data.table import Table
-from castlereg.layout import Layout, Node
-from castlereg.regularizers import Castle, Dropout, Regularizer
-from castlereg.training import Member, Schedule, stack
+from castlereg.training import sources
 
 
 def data() -> tuple[Any, Any]:
@@ -30,7 +27,7 @@ def fitted(n_members: int, **options: Any) -> dict[str, Any]:
     """Networks that stop at different epochs, so that finished ones leave and the rest is dealt anew."""
     X, y = data()
     settings = {"hidden_layer_sizes": (4,), "learning_rate": 0.02, "max_epochs": 12, "patience": 2, "random_state": 0}
-    # 30 rows a batch, which neither four devices nor the 108 training rows divide by.
+    # 30 rows a batch, which the 108 training rows are not a multiple of.
     model = CastleRegressor(n_members=n_members, batch_size=30, bootstrap=True, **(settings | options)).fit(X, y)
     return {
         "predictions": model.predict(X),
@@ -39,47 +36,25 @@ def fitted(n_members: int, **options: Any) -> dict[str, Any]:
     }
 
 
-def save(folder: str, name: str, result: dict[str, Any]) -> None:
-    np.savez(Path(folder) / f"{name}.npz", **result)
-
-
-def mesh_of(*regularizers: Regularizer) -> dict[str, int]:
-    """Axes of the mesh that a stack of two networks is laid over."""
-    rows, layout = np.arange(40), Layout((Node(), Node(), Node(target=True)))
-    member = Member(rows[:30], rows[30:], np.random.SeedSequence(0), regularizers)
-    one = stack._Stack(Table(np.ones((40, 3), np.float32), layout), [member] * 2, (4,), Schedule(), "small", False)
-    return dict(one.mesh.shape)
-
-
-def in_one_process(folder: str) -> None:
+def main(folder: Path) -> None:
     jax.config.update("jax_num_cpu_devices", 4)
+    sources._MOST_EPOCHS_PER_CALL = 2
+
+    def save(name: str, n_members: int) -> None:
+        np.savez(folder / f"{name}.npz", **fitted(n_members))
+
     with use_devices(1):
-        save(folder, "5 members, 1 device", fitted(5))
-        save(folder, "1 member, 1 device", fitted(1))
+        save("5 members, 1 device", 5)
+        save("1 member, 1 device", 1)
     with use_devices(3):
-        save(folder, "5 members, 3 devices", fitted(5))
-    with use_devices(rows=2):
-        save(folder, "5 members, 2 x 2 devices", fitted(5))
-        assert mesh_of(Castle()) == {"members": 2, "rows": 2}
-        assert mesh_of(Castle(), Dropout()) == mesh_of(Castle(acyclicity_schedule="exact")) == {"members": 2, "rows": 1}
-    stack.lanes = lambda mesh, members_per_device: members_per_device  # as on an accelerator
-    with use_devices(rows=4):
-        save(folder, "5 members side by side, 4 devices of rows", fitted(5))
-
-
-def in_joined_processes(folder: str, port: str, process: int, n_processes: int) -> None:
-    jax.distributed.initialize(f"127.0.0.1:{port}", n_processes, process, initialization_timeout=60)
-    save(folder, f"5 members, process {process}", fitted(5))
-    assert jax.device_count() == n_processes, "the cluster keeps the devices it was given"
-    save(folder, f"1 member, process {process}", fitted(1))  # the other process has none
-    with use_devices(rows=2):
-        save(folder, f"5 members, rows, process {process}", fitted(5))
-    try:
-        fitted(5, random_state=process)
-    except ValueError as error:
-        assert "different rows and seeds (random_state)" in str(error)
-    else:
-        raise AssertionError("other seeds in other processes were not refused")
+        save("5 members, 3 devices", 5)
+    with use_devices(jax.devices()[1:3]):
+        save("5 members, 2 chosen devices", 5)
+    save("5 members, 4 devices", 5)
+    save("1 member, 4 devices", 1)
+    sources.lanes = lambda mesh, members_per_device: members_per_device  # as on an accelerator
+    with use_devices(2):
+        save("5 members side by side, 2 devices", 5)
 
 
 if __name__ == "__main__":
@@ -87,8 +62,4 @@ if __name__ == "__main__":
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     jax.config.update("jax_disable_most_optimizations", True)
-    stack._MOST_EPOCHS_PER_CALL = 2
-    if len(sys.argv) == 2:
-        in_one_process(sys.argv[1])
-    else:
-        in_joined_processes(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(Path(sys.argv[1]))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from castlereg.training.row_shares import RowShares
-from castlereg.training.step_blocks import steps_in_blocks
 
-from castlereg.data.scaling import Standardization
-from castlereg.data.table import rounded_up
+from castlereg.data.table import Standardization, rounded_up
 from castlereg.layout import Layout, Node
-from castlereg.network import initialize
-from castlereg.training import row_file, validation
-from castlereg.training.row_file import PIECE, RowFile
+from castlereg.network import forward, initialize
+from castlereg.training import file_source, program
+from castlereg.training.file_source import PIECE, RowFile
+from castlereg.training.program import _in_blocks
+from castlereg.training.state import MemberInputs, Shared
 
 
 @pytest.mark.parametrize("steps", [1025, 1300])
@@ -28,7 +29,7 @@ def test_every_step_is_taken_once_and_in_order(steps: int) -> None:
     def gather(first: int, size: int) -> jnp.ndarray:
         return numbers[first + jnp.arange(size)]
 
-    seen = steps_in_blocks(step, gather, room, jnp.asarray(steps), jnp.zeros(room, int))
+    seen = _in_blocks(step, gather, room, jnp.asarray(steps), jnp.zeros(room, int))
     np.testing.assert_array_equal(seen[:steps], np.cumsum(np.arange(room) + 7)[:steps])
     assert not seen[steps:].any()
 
@@ -40,19 +41,25 @@ def test_validation_in_blocks_is_the_validation(rng: np.random.Generator, monkey
     by = Standardization(np.zeros(3, np.float32), np.ones(3, np.float32), None, None, None)
     network = initialize(layout, (4,), seed=np.random.SeedSequence(0))
 
+    unused: Any = None
+    shared = Shared(table, weight, *[unused] * 6)
+    inputs = MemberInputs(*[unused] * 6, jnp.arange(64), by, jnp.ones(()), unused)
+
     def loss() -> float:
-        gather = lambda rows: (table[rows], weight[rows])  # noqa: E731
-        return float(jax.jit(validation.validation_loss(gather, jnp.arange(64), by, layout, RowShares(1)))(network))
+        return float(jax.jit(program._validation_loss(layout, inputs, shared))(network))
 
     whole = loss()
-    monkeypatch.setattr(validation, "_MOST_AT_ONCE", 16)
-    monkeypatch.setattr(validation, "_BLOCK", 16)
+    outputs = np.asarray(forward(network, table))[:64, -1, 0]
+    squares = (outputs - np.asarray(table)[:64, -1]) ** 2
+    assert whole == pytest.approx(float(np.average(squares, weights=np.asarray(weight)[:64])), rel=1e-5)
+    monkeypatch.setattr(program, "_MOST_VALIDATION_ROWS", 16)
+    monkeypatch.setattr(program, "_VALIDATION_BLOCK", 16)
     assert loss() == pytest.approx(whole, rel=1e-6)
 
 
 def test_rows_come_back_from_the_file_shuffled(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rng.normal(size=(2 * PIECE + 5, 3)).astype(np.float32)
-    monkeypatch.setattr(row_file, "_WINDOW", PIECE)
+    monkeypatch.setattr(file_source, "_WINDOW", PIECE)
     read = []
     for cuts in ([200], [3, 300]):
         with RowFile(3, np.random.default_rng(0)) as file:

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from castlereg import CastleRegressor
+from castlereg import CastleRegressor, use_devices
 from castlereg.training import devices, program
 
 
@@ -21,7 +21,8 @@ def _asked_anew() -> Iterator[None]:
 
 
 def mesh() -> jax.sharding.Mesh:
-    return jax.make_mesh((1, 1), ("members", "rows"), devices=jax.devices()[:1])
+    with use_devices(1):
+        return devices.training_mesh(1)
 
 
 def test_quick_programs_leave_out_what_takes_long_to_compile() -> None:

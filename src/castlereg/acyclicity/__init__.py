@@ -26,35 +26,9 @@ from jax import Array
 from castlereg.acyclicity.exponential import trace_exponential
 from castlereg.acyclicity.logdet import log_determinant
 
-__all__ = ["ACYCLICITY", "Acyclicity", "acyclicity_function", "log_determinant", "trace_exponential"]
+__all__ = ["ACYCLICITY", "Acyclicity", "log_determinant", "trace_exponential"]
 
 Acyclicity = Callable[[Array], Array]
 
 ACYCLICITY: Final[dict[str, Acyclicity]] = {"expm": trace_exponential, "logdet": log_determinant}
 """The functions by the names that :class:`castlereg.regularizers.Castle` takes."""
-
-# Up to here the exponential is within a few percent of a training step; see docs/decisions/0014.
-_MOST_NODES_OF_EXPM: Final = 200
-
-
-def acyclicity_function(choice: str | Acyclicity, n_nodes: int) -> Acyclicity:
-    """Return the function that a choice stands for.
-
-    Parameters
-    ----------
-    choice : str or callable
-        A key of :data:`ACYCLICITY`; ``"auto"``: ``"expm"``, the paper's, up to 200 nodes, and ``"logdet"`` beyond; or a
-        function h(A), which is returned as it is.
-    n_nodes : int
-        Columns and targets.
-
-    Examples
-    --------
-    >>> acyclicity_function("auto", 14) is trace_exponential, acyclicity_function("auto", 1000) is log_determinant
-    (True, True)
-    """
-    if callable(choice):
-        return choice
-    if choice == "auto":
-        choice = "expm" if n_nodes <= _MOST_NODES_OF_EXPM else "logdet"
-    return ACYCLICITY[choice]

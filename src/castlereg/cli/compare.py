@@ -43,7 +43,7 @@ def compare(
         task="regression" if chosen == "regression" else "classification",
         max_epochs=epochs,
         random_state=seed,
-        progress=shows_progress(quiet or as_json),
+        verbose=shows_progress(quiet or as_json),
     )
     if as_json:
         scores = result.to_frame().reset_index().to_dict(orient="records")

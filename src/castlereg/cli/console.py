@@ -96,12 +96,13 @@ def command(run: Callable[P, R]) -> Callable[P, R]:
             except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
                 if kwargs.get("debug"):
                     raise
-                stop(_reason(error))
+                stop(reason(error))
 
     return wrapped
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """Say in one line what went wrong."""
     if isinstance(error, OSError) and error.strerror is not None and error.filename is not None:
         return one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, MemoryError):

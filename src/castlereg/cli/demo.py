@@ -30,7 +30,7 @@ def demo(
     model = CastleRegressorCV(max_epochs=epochs, random_state=0, verbose=shows_progress(quiet)).fit(X, y)
     save(model, output / "diabetes.castle")
     write_output(model.graph_.to_svg(), output / "graph.svg")
-    write_report(model, X, y, output / "report.html", title="Progression of diabetes", progress=shows_progress(quiet))
+    write_report(model, X, y, output / "report.html", title="Progression of diabetes", verbose=shows_progress(quiet))
     labels = {
         "table": f"scikit-learn's diabetes, {len(X)} rows x {X.shape[1]} columns",
         "beta": f"{model.reg_beta_:g}, chosen among {', '.join(f'{b:g}' for b in model.reg_betas)} by ten folds",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 from rich.table import Table
 
-from castlereg.cli.console import Debug, Quiet, command, err, out, stop
+from castlereg.cli.console import Debug, Quiet, check_writable, command, err, out, reason, stop
 from castlereg.options import check_choice
 
 if TYPE_CHECKING:
@@ -54,13 +54,32 @@ def experiment(
     if dry_run:
         _dry_run(chosen, chosen_scale, output, jobs)
         return
+    if page_path is not None:
+        page_path.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(page_path)
     try:
         with nullcontext() if cluster is None else on_cluster(cluster):
-            outcomes = run(chosen, chosen_scale, output, jobs=jobs, progress=not quiet)
+            outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not quiet)
     except (ConnectionError, ModuleNotFoundError) as error:
         stop(str(error))
     except KeyboardInterrupt:
         stop("stopped; what is done is kept, and the same command goes on", code=130)
+    try:
+        complete = _written(chosen, outcomes, output)
+        if page_path is not None:
+            shown = [one for one in chosen if len(outcomes[one.name].results)]
+            write_page(page_path, shown, outcomes, chosen_scale, output)
+            out.print(str(page_path), markup=False)
+    except OSError as error:
+        stop(f"{reason(error)}; the results are kept, run again to write them")
+    if not complete:
+        raise typer.Exit(1)
+
+
+def _written(chosen: list[Experiment], outcomes: dict[str, Outcome], output: Path) -> bool:
+    """Write the results of experiments, and say so; return whether all of their units are done."""
+    from castlereg.paper.experiments.results import write_results
+
     complete = True
     for one in chosen:
         outcome = outcomes[one.name]
@@ -69,23 +88,9 @@ def experiment(
         for message in outcome.messages:
             err.print(f"  {message}", markup=False)
         if len(outcome.results):
-            for path in _written(one, outcome, output):
+            for path in write_results(one, outcome, output):
                 out.print(f"  {path}", markup=False)
-    if page_path is not None:
-        shown = [one for one in chosen if len(outcomes[one.name].results)]
-        write_page(page_path, shown, outcomes, chosen_scale, output)
-        out.print(str(page_path), markup=False)
-    if not complete:
-        raise typer.Exit(1)
-
-
-def _written(one: Experiment, outcome: Outcome, output: Path) -> list[Path]:
-    from castlereg.paper.experiments.results import write_results
-
-    try:
-        return write_results(one, outcome, output)
-    except OSError as error:
-        stop(f"{error.filename}: cannot be written ({error.strerror}); the results are kept, run again to write them")
+    return complete
 
 
 def _list(experiments: list[Experiment]) -> None:

@@ -62,7 +62,7 @@ def fit(
         from castlereg.report import write_report
 
         title = f"{', '.join(target)} in {table.name}"
-        write_report(model, X, truth, report, title=title, progress=shows_progress(quiet or as_json))
+        write_report(model, X, truth, report, title=title, verbose=shows_progress(quiet or as_json))
     facts |= {
         "columns": model.n_features_in_,
         "missing_values": int(model.schema_["missing"].sum()),

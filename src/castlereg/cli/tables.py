@@ -41,7 +41,7 @@ def read_problem(
 
 def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:
     """Return the task of the targets and the reason; each of several targets is what its values suggest."""
-    from castlereg.data.task import inferred_task
+    from castlereg.data.targets import inferred_task
 
     check_choice("--task", task, ["auto", "regression", "classification"])
     if y.shape[1] > 1:

@@ -1,4 +1,4 @@
-"""A picture of a comparison: scores of all fold networks, and mean ranks."""
+"""A figure of a comparison: scores of all fold networks, and mean ranks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def draw(comparison: Comparison) -> Figure:
     """Draw the methods from top to bottom, the best mean rank first."""
     import matplotlib.pyplot as plt
 
-    frame, check = comparison.to_frame(), comparison.significance()
-    place = np.arange(len(frame))
+    frame, test = comparison.to_frame(), comparison.significance()
+    position = np.arange(len(frame))
     figure, (left, right) = plt.subplots(
         1,
         2,
@@ -28,24 +28,24 @@ def draw(comparison: Comparison) -> Figure:
         layout="constrained",
         gridspec_kw={"width_ratios": [3, 2]},
     )
-    for y, method in zip(place, frame.index, strict=True):
+    for y, method in zip(position, frame.index, strict=True):
         scores = comparison.scores.loc[comparison.scores["method"] == method, "score"]
         left.plot(scores, np.full(len(scores), y), "o", color=_POINTS, ms=4, alpha=0.5, mew=0)
-    left.plot(frame[comparison.metric], place, "D", color=_MEAN, ms=6, label="mean of fold networks")
+    left.plot(frame[comparison.metric], position, "D", color=_MEAN, ms=6, label="mean of fold networks")
     left.plot(
-        frame[f"{comparison.metric} of the mean"], place, "|", color="black", ms=12, label="average of the networks"
+        frame[f"{comparison.metric} of the mean"], position, "|", color="black", ms=12, label="average of the networks"
     )
     better = "higher" if comparison.higher_is_better else "lower"
     left.set(xlabel=f"{comparison.metric} on held-out rows ({better} is better)")
-    left.set_yticks(place, [str(name) for name in frame.index], parse_math=False)
+    left.set_yticks(position, [str(name) for name in frame.index], parse_math=False)
     left.invert_yaxis()
     left.legend(frameon=False, fontsize=8, loc="best")
 
     best = frame["rank"].min()
-    if np.isfinite(check.critical_difference):
-        right.axvspan(best, best + check.critical_difference, color=_LEVEL, zorder=0)
+    if np.isfinite(test.critical_difference):
+        right.axvspan(best, best + test.critical_difference, color=_LEVEL, zorder=0)
         right.set_title("shaded: level with the best (Nemenyi, 5 %)", fontsize=9)
-    right.plot(frame["rank"], place, "D", color=_MEAN, ms=6)
+    right.plot(frame["rank"], position, "D", color=_MEAN, ms=6)
     right.set(xlabel="mean rank over folds (1 is best)")
     for ax in (left, right):
         ax.grid(axis="y", color="#eeeeee")

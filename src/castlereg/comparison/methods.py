@@ -1,4 +1,4 @@
-"""The paper's ten methods with the strengths it tries, and how users name others."""
+"""The paper's ten methods with the strengths it tries, and methods that users define."""
 
 from __future__ import annotations
 
@@ -31,18 +31,10 @@ PAPER_METHODS: dict[str, Candidates] = {
 }
 
 
-def checked_methods(methods: Any) -> dict[str, Candidates]:
-    """Turn what a user gave into methods with candidates.
+def checked_methods(methods: Any, hidden_layer_sizes: tuple[int, ...] | None = None) -> dict[str, Candidates]:
+    """Check the option ``methods`` of :func:`castlereg.compare`, and return the candidates of each method by its name.
 
-    Parameters
-    ----------
-    methods : "paper", sequence of str, or mapping
-        The paper's ten; some of them by name; or names of your own, each with a sequence of regularizers or with a
-        sequence of such sequences, the candidates.
-
-    Returns
-    -------
-    dict of str to tuple of tuple of Regularizer
+    With ``hidden_layer_sizes``, also check that the regularizers suit a network of these widths.
 
     Examples
     --------
@@ -51,42 +43,40 @@ def checked_methods(methods: Any) -> dict[str, Candidates]:
     >>> checked_methods({"both": [Dropout(0.2), L2(0.01)]})
     {'both': ((Dropout(rate=0.2), L2(strength=0.01)),)}
     """
-    if isinstance(methods, str) and methods == "paper":
-        return dict(PAPER_METHODS)
+    if isinstance(methods, str):
+        methods = PAPER_METHODS if methods == "paper" else [methods]
     if isinstance(methods, Mapping):
-        chosen = {str(name): _candidates(str(name), value) for name, value in methods.items()}
+        grids = {str(name): value for name, value in methods.items()}
     elif isinstance(methods, Iterable):
-        names = [methods] if isinstance(methods, str) else list(methods)
-        chosen = {name: _named(name) for name in names}
+        grids = {name: _paper_method(name) for name in methods}
     else:
         raise ValueError(
-            f"methods={methods!r} must be 'paper', names of methods, or a mapping of names to regularizers"
+            f"methods={methods!r} must be 'paper', a sequence of method names, or a mapping of names to regularizers"
         )
-    if not chosen:
-        raise ValueError("methods is empty: give at least one")
-    return chosen
+    if not grids:
+        raise ValueError("methods is empty; name at least one method")
+    return {name: _candidates(name, grid, hidden_layer_sizes) for name, grid in grids.items()}
 
 
-def _named(name: Any) -> Candidates:
+def _paper_method(name: Any) -> Candidates:
     if isinstance(name, str) and name in PAPER_METHODS:
         return PAPER_METHODS[name]
-    hint = did_you_mean(str(name), PAPER_METHODS, cutoff=0.4) or "."
     raise ValueError(
-        f"methods has {name!r}, which is none of {', '.join(PAPER_METHODS)}{hint} For your own regularizers give a "
-        "mapping such as {'mine': [Dropout(0.2), L2(0.01)]}"
+        f"unknown method {name!r}{did_you_mean(str(name), PAPER_METHODS, cutoff=0.4) or '.'} "
+        f"The paper's methods are {', '.join(PAPER_METHODS)}. "
+        "For other regularizers, pass a mapping such as {'mine': [Dropout(0.2), L2(0.01)]}."
     )
 
 
-def _candidates(name: str, value: Any) -> Candidates:
+def _candidates(name: str, value: Any, sizes: tuple[int, ...] | None) -> Candidates:
+    is_grid = isinstance(value, Sequence) and value and all(isinstance(item, list | tuple) for item in value)
     try:
-        is_grid = isinstance(value, Sequence) and value and all(isinstance(one, list | tuple) for one in value)
-        candidates = tuple(check_regularizers(one) for one in (value if is_grid else [value]))
+        candidates = tuple(check_regularizers(candidate, sizes) for candidate in (value if is_grid else [value]))
     except ValueError as error:
         raise ValueError(f"method {name!r}: {error}") from error
-    kinds = {tuple(type(one) for one in candidate) for candidate in candidates}
-    if len(kinds) > 1:
+    if len({tuple(map(type, candidate)) for candidate in candidates}) > 1:
         raise ValueError(
-            f"method {name!r} has candidates with different regularizers: candidates differ in strength; give each its "
-            "own name"
+            f"method {name!r} has candidates with different regularizers; candidates may differ only in strength, so "
+            "give each combination its own name"
         )
     return candidates

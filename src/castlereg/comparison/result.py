@@ -1,4 +1,4 @@
-"""What a comparison found: tables for the terminal, Markdown and pandas, ranks, and a picture."""
+"""The result of a comparison: tables for the terminal, Markdown and pandas, ranks, and a figure."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Comparison:
     Attributes
     ----------
     scores : DataFrame
-        One row per method, split and fold: the score on held-out rows of the network that the fold trained, and its
-        validation loss.
+        One row per method, split and fold: the score of the fold's network on the held-out rows, and its validation
+        loss. A network that never had a finite loss has no score (NaN).
     by_split : DataFrame
-        One row per method and split: the score of the mean of the fold networks, the strengths
-        chosen by mean validation loss, and the unit of MSE, the variance of the target.
+        One row per method and split: the score of the mean of the fold networks, the strengths chosen by mean
+        validation loss, and the unit of MSE, the variance of the target.
     seconds : Series
         Wall time of each method, compilation included.
     metric : {"MSE", "AUROC"}
         MSE in units of the target's variance, lower is better; AUROC, higher is better.
     about : str
-        What was compared, in a sentence.
+        The table, the task, the folds and the splits, in a sentence.
     """
 
     scores: pd.DataFrame
@@ -46,26 +46,27 @@ class Comparison:
         return self.metric == "AUROC"
 
     def ranks(self, by: Literal["fold", "split"] = "fold") -> pd.DataFrame:
-        """Rank the methods, 1 being the best; equal scores share a rank.
+        """Rank the methods, 1 being the best; equal scores share a rank, and networks without a score rank last.
 
         Parameters
         ----------
         by : {"fold", "split"}
-            Rank the fold networks of each split, or the mean score of each split.
+            Rank the networks of each fold, or the mean scores of each split.
 
         Returns
         -------
         DataFrame
             One row per split and fold, or per split; one column per method.
         """
-        rows = ["split", "fold"] if by == "fold" else ["split"]
-        table = self.scores.pivot_table(index=rows, columns="method", values="score", aggfunc="mean", sort=False)
-        ranks = table[list(self.seconds.index)].rank(axis=1, ascending=not self.higher_is_better)
+        table = self.scores.pivot(index=["split", "fold"], columns="method", values="score")[list(self.seconds.index)]
+        if by == "split":
+            table = table.groupby("split").agg(lambda scores: scores.mean(skipna=False))
+        ranks = table.rank(axis=1, ascending=not self.higher_is_better, na_option="bottom")
         ranks.columns.name = None
         return ranks
 
     def significance(self, by: Literal["fold", "split"] = "fold") -> Significance:
-        """Test whether the ranking is more than noise, and say what the test assumes."""
+        """Test whether the ranks differ by more than chance; the result also says what the test assumes."""
         return significance(self.ranks(by), by)
 
     def to_frame(self) -> pd.DataFrame:
@@ -74,8 +75,8 @@ class Comparison:
         Returns
         -------
         DataFrame
-            Mean and standard deviation of the fold networks' scores, score of their mean, mean rank over folds (1 is
-            best), seconds, and the strengths that were chosen most often.
+            Mean and standard deviation of the fold networks' scores, score of their mean prediction, mean rank over
+            folds (1 is best), seconds, and the strengths that were chosen most often.
         """
         groups = self.scores.groupby("method", sort=False)["score"]
         splits = self.by_split.groupby("method", sort=False)
@@ -110,14 +111,15 @@ class Comparison:
     def __str__(self) -> str:
         better = "higher" if self.higher_is_better else "lower"
         scale = "" if self.higher_is_better else " in units of the target's variance"
+        failed = int(self.scores["score"].isna().sum())
         return (
             f"{self.about}\n\n{self._rounded().to_string()}\n\n"
             f"{self.metric}{scale} of the fold networks on held-out rows, {better} is better; rank 1 is best.\n"
-            f"{self.significance()}"
+            + (f"{failed} of the networks never had a finite loss: no score, ranked last.\n" if failed else "")
+            + f"{self.significance()}"
         )
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return self._rounded().to_html()

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jax
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from tqdm.auto import tqdm
 
 from castlereg.comparison.methods import Candidates, checked_methods
 from castlereg.comparison.result import Comparison
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.splits import Split, splits_with_test_rows
+from castlereg.data.rows import Split, splits_with_test_rows
+from castlereg.data.schema import named_columns
 from castlereg.data.table import Table
-from castlereg.data.task import inferred_task
-from castlereg.estimators.base import NetworkEstimator
-from castlereg.estimators.classifier import NetworkClassifier
-from castlereg.estimators.fitted_network import FittedNetwork
-from castlereg.estimators.regressor import NetworkRegressor
+from castlereg.data.targets import fit_target, inferred_task
+from castlereg.estimators import NetworkClassifier, NetworkRegressor
+from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_training_rows, seed_sequence
+from castlereg.fitted.networks import Networks
+from castlereg.notices import shows_progress, warn_user
 from castlereg.options import check_choice, check_fraction, check_integer, did_you_mean
+from castlereg.random_streams import OfFit, fit_stream
 from castlereg.regularizers import Regularizer
-from castlereg.regularizers.protocol import check_regularizers
-from castlereg.selection import FoldGrid, train_folds
+from castlereg.search.grid import FoldGrid, train_folds
+from castlereg.training import Plan
+from castlereg.training.plan import Start
 
 Task = Literal["auto", "regression", "classification"]
 _NETWORK_OPTIONS = (
-    "hidden_layer_sizes",
-    "categorical_features",
-    "scaling",
-    "learning_rate",
-    "batch_size",
-    "max_epochs",
-    "patience",
+    *("hidden_layer_sizes", "categorical_features", "recipe"),
+    *("learning_rate", "batch_size", "max_epochs", "patience"),
 )
 
 
@@ -52,44 +50,45 @@ def compare(
     n_splits: int = 1,
     test_size: float | int = 0.2,
     task: Task = "auto",
-    input_init: str | Mapping[str, str] = "small",
-    random_state: int | np.random.RandomState | np.random.Generator | None = None,
-    progress: bool | None = None,
+    input_init: str | Mapping[str, str] | None = None,
+    random_state: Seed = None,
+    verbose: bool | None = None,
     **network: Any,
 ) -> Comparison:
     """Train every method on the same folds and score it on the same held-out rows, as the paper does.
 
-    A random part of the rows is held out. The rest is cut into folds; each fold's network stops by the rows that the
-    fold leaves out and keeps its best epoch. Of each method the regularizer strength with the lowest mean validation
-    loss is taken, and its fold networks are scored on the held-out rows. Networks of one fold start from the same
-    weights and see the same batches, whatever the method.
+    A random part of the rows is held out. The rest is split into folds; the rows that a fold leaves out are the
+    validation rows of its network, for early stopping. The regularizer strength with the lowest mean validation loss is
+    chosen for each method, and its fold networks are scored on the held-out rows. Networks of one fold start from the
+    same weights and see the same batches, whatever the method.
 
     Parameters
     ----------
     X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-        With text, gaps and dates, as in :meth:`castlereg.CastleRegressor.fit`.
+        With text, missing values and dates, as in :meth:`castlereg.CastleRegressor.fit`.
     y : array-like of shape (rows,)
     methods : "paper", sequence of str, or mapping
         The paper's ten (:data:`castlereg.comparison.PAPER_METHODS`); some of them by name; or your own, such as
         ``{"both": [Dropout(0.2), L2(0.01)], "L2": [[L2(0.1)], [L2(0.01)]]}``: regularizers, or candidates to choose
         among.
     cv : int or splitter
-        Folds; a scikit-learn splitter is used as it is.
+        Number of folds, or a splitter of scikit-learn.
     n_splits : int
-        Random choices of the held-out rows, each with folds of its own. One split moves the error more
-        than most methods do: five tell more than one.
+        Number of random choices of the held-out rows, each with its own folds. The choice of these rows often changes
+        the error more than the method does, so prefer five splits to one.
     test_size : float or int
-        Share of rows held out, or how many.
+        Share or number of rows held out.
     task : {"auto", "regression", "classification"}
-        By default as the values of ``y`` suggest: text, booleans and few whole numbers that repeat are classes.
-    input_init : {"small", "glorot"} or mapping of method to these
-        Scale of the input layers' start; methods that a mapping does not name start small.
+        By default inferred from ``y``: text, booleans and few whole numbers that repeat are classes.
+    input_init : {"small", "glorot"} or mapping of method to these, optional
+        Scale of the starting weights of the input layers; by default, and for methods that a mapping does not name, the
+        recipe's.
     random_state : int, RandomState, Generator or None
         Decides splits, folds, starting weights and batches.
-    progress : bool, optional
+    verbose : bool, optional
         Show a progress bar; by default in a terminal or notebook.
     **network
-        Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``, ``scaling``,
+        Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``, ``recipe``,
         ``learning_rate``, ``batch_size``, ``max_epochs``, ``patience``.
 
     Returns
@@ -107,40 +106,31 @@ def compare(
     >>> result.ranks().shape  # one row per fold
     (3, 3)
     """
-    chosen = checked_methods(methods)
-    starts = _checked_starts(input_init, chosen)
-    check_choice("task", task, ["auto", "regression", "classification"])
-    check_integer("n_splits", n_splits)
-    if isinstance(test_size, int | np.integer) and not isinstance(test_size, bool):
-        check_integer("test_size", test_size)
-    else:
-        check_fraction("test_size", test_size)
-    problem = _Problem.prepare(X, y, inferred_task(y)[0] if task == "auto" else task, random_state, network)
-    for name, candidates in chosen.items():
-        for candidate in candidates:
-            _check_candidate(name, candidate, problem.sizes)
+    problem = _Problem.read(X, y, task, random_state, network)
+    grids = checked_methods(methods, problem.plan.hidden_layer_sizes)
+    starts = _checked_starts(input_init, grids)
     splits = problem.splits(cv, n_splits, test_size)
-    show = progress if progress is not None else sys.stderr.isatty() or "ipykernel" in sys.modules
+    show = shows_progress(verbose)
+    kind = "classification" if problem.is_classification else "regression"
 
     scores, by_split, seconds = [], [], {}
-    with tqdm(chosen.items(), desc="comparing", unit="method", disable=not show) as bar:
+    with tqdm(grids.items(), desc="comparing", unit="method", disable=not show) as bar:
         for name, candidates in bar:
             bar.set_postfix_str(name)
             begun = time.perf_counter()
-            for row, averaged in problem.run(name, candidates, splits, starts[name], show):
-                scores.append(row)
-                by_split.append(averaged)
+            for of_folds, of_split in problem.run(name, candidates, splits, starts.get(name), show):
+                scores.append(of_folds)
+                by_split.append(of_split)
             seconds[name] = time.perf_counter() - begun
-    folds = len(splits[0].folds)
-    held_out = len(splits[0].test_rows)
     return Comparison(
         pd.concat(scores, ignore_index=True),
         pd.DataFrame(by_split),
         pd.Series(seconds, name="seconds"),
         "AUROC" if problem.is_classification else "MSE",
-        f"{len(chosen)} methods on {len(problem.cells)} rows x {problem.cells.shape[1]} features, "
-        f"{'classification' if problem.is_classification else 'regression'} of {problem.name!r}: "
-        f"{folds} folds, {held_out} rows held out, {n_splits} random split{'s' if n_splits > 1 else ''}.",
+        f"{len(grids)} methods on {len(problem.cells)} rows x {problem.cells.shape[1]} features, "
+        f"{kind} of {problem.preprocessing.targets[0].name!r}: "
+        f"{len(splits[0].folds)} folds, {len(splits[0].test_rows)} rows held out, "
+        f"{n_splits} random split{'s' if n_splits > 1 else ''}.",
     )
 
 
@@ -148,50 +138,53 @@ def held_out_splits(
     X: ArrayLike, y: ArrayLike, *, task: Task, cv: Any, n_splits: int, test_size: float | int, random_state: int
 ) -> list[Split]:
     """Return the rows that :func:`compare` would hold out and its folds, for methods of other packages."""
-    problem = _Problem.prepare(X, y, inferred_task(y)[0] if task == "auto" else task, random_state, {})
-    return problem.splits(cv, n_splits, test_size)
+    return _Problem.read(X, y, task, random_state, {}).splits(cv, n_splits, test_size)
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """A checked and encoded table, and what scoring needs."""
+    """A checked and encoded table, and what training and scoring need."""
 
-    model: NetworkEstimator
     cells: NDArray[np.float64]
     target: NDArray[Any]
-    name: str
     table: Table
-    coding: Preprocessing
+    preprocessing: Preprocessing
+    plan: Plan
     seed: np.random.SeedSequence
 
     @classmethod
-    def prepare(cls, X: ArrayLike, y: ArrayLike, task: str, random_state: Any, network: dict[str, Any]) -> _Problem:
-        for option in set(network) - set(_NETWORK_OPTIONS):
-            known = [*_NETWORK_OPTIONS, *(name for name in inspect.signature(compare).parameters if name != "network")]
-            hint = did_you_mean(option, known) or f"; there are {', '.join(known)}"
-            raise TypeError(f"compare() has no option {option!r}{hint}")
-        make = NetworkClassifier if task == "classification" else NetworkRegressor
-        model: NetworkEstimator = make(random_state=random_state, **network)
-        model._check_options()
-        rows, names = model._read(X, y)
+    def read(cls, X: ArrayLike, y: ArrayLike, task: str, random_state: Seed, network: dict[str, Any]) -> _Problem:
+        check_choice("task", task, ["auto", "regression", "classification"])
+        _check_names(network)
+        is_classification = (inferred_task(y)[0] if task == "auto" else task) == "classification"
+        model: NetworkEstimator = (NetworkClassifier if is_classification else NetworkRegressor)(**network)
+        rows, names = read_training_rows(model, X, y)
         if len(rows.targets) > 1:
-            raise ValueError(f"compare() takes one target, and y has {len(rows.targets)}: compare them one by one")
-        coding, (rows,) = model._coded(rows, None, names)
+            raise ValueError(f"y has {len(rows.targets)} targets, and compare() takes one; compare them one by one")
+        plan = checked_plan(model, len(names) - 1)
+        preprocessing, (rows,) = Preprocessing.fit(
+            rows,
+            None,
+            lambda rows: (fit_target(rows.targets[0], names[-1], model.target_kind),),
+            categorical=named_columns(model.categorical_features, rows.columns.names),
+            clipped=model.recipe is not None and model.recipe.scaling == "robust",
+        )
         assert rows.index is not None  # rows are in their own order
         rows = rows.take(np.argsort(rows.index))  # in the user's order
-        cells = rows.columns.cells
-        return cls(model, cells, rows.targets[0], names[-1], coding.table(rows), coding, model._seed())
+        table = preprocessing.table(rows)
+        return cls(rows.columns.cells, rows.targets[0], table, preprocessing, plan, seed_sequence(random_state))
 
     @property
     def is_classification(self) -> bool:
-        return isinstance(self.model, NetworkClassifier)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        return self.model._sizes(self.cells.shape[1])
+        return not self.preprocessing.targets[0].is_numeric
 
     def splits(self, cv: Any, n_splits: int, test_size: float | int) -> list[Split]:
         """Hold test rows out and cut the others into folds."""
+        check_integer("n_splits", n_splits)
+        if isinstance(test_size, int | np.integer) and not isinstance(test_size, bool):
+            check_integer("test_size", test_size)
+        else:
+            check_fraction("test_size", test_size)
         return splits_with_test_rows(
             cv,
             self.target,
@@ -202,19 +195,21 @@ class _Problem:
         )
 
     def run(
-        self, method: str, candidates: Candidates, splits: list[Split], input_init: str, progress: bool
+        self, method: str, candidates: Candidates, splits: list[Split], input_init: Start | None, progress: bool
     ) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
         """Train a method on all folds of all splits at once; yield the scores of each split."""
-        grid = train_folds(
-            self.table,
-            [fold for split in splits for fold in split.folds],
-            candidates=candidates,
-            seeds=self.seed.entropy,  # type: ignore[arg-type]
-            hidden_layer_sizes=self.sizes,
-            schedule=self.model._schedule(),
-            input_init=input_init,
-            progress=progress,
-        )
+        folds = [fold for split in splits for fold in split.folds]
+        try:
+            grid = train_folds(
+                self.table,
+                folds,
+                self.plan if input_init is None else replace(self.plan, input_init=input_init),
+                candidates=candidates,
+                seeds=[fit_stream(self.seed, OfFit.NETWORKS, fold) for fold in range(len(folds))],
+                progress=progress,
+            )
+        except FloatingPointError as error:
+            raise FloatingPointError(f"method {method!r}: {error}") from error
         first = 0
         for number, split in enumerate(splits):
             of_split = np.arange(first, first + len(split.folds))
@@ -222,56 +217,71 @@ class _Problem:
             yield self._scored(method, number, split, grid.of(of_split))
 
     def _scored(self, method: str, number: int, split: Split, grid: FoldGrid) -> tuple[pd.DataFrame, dict[str, Any]]:
-        fitted = FittedNetwork.from_stack(grid.chosen(), self.coding)
-        outputs = fitted.target_outputs(self.cells[split.test_rows])
-        predicted = self.coding.targets[0].decode(outputs[:, :, 0])
-        scores = pd.DataFrame(
+        best, trained = grid.best, grid.trained(grid.best)
+        failed = len(split.folds) - len(trained)
+        if failed:
+            message = (
+                f"method {method!r}, split {number}: {failed} of {len(split.folds)} networks never had a finite loss"
+            )
+            if not len(trained):
+                raise FloatingPointError(f"{message}; lower learning_rate or the strength of the regularizers")
+            warn_user(f"{message}; they have no score and rank last", ConvergenceWarning)
+        networks = Networks.of(self.preprocessing, grid.networks(best, trained))
+        (predicted,) = networks.predict(self.cells[split.test_rows])
+        scores = np.full(len(split.folds), np.nan)
+        scores[trained] = [self._score(by_network, split) for by_network in predicted]
+        of_folds = pd.DataFrame(
             {
                 "method": method,
                 "split": number,
                 "fold": np.arange(len(split.folds)),
-                "score": [self._score(one, split) for one in predicted],
-                "validation_loss": grid.losses[grid.best],
+                "score": scores,
+                "validation_loss": grid.losses[best],
             }
         )
-        chosen = _what_differs(grid.candidates, grid.best)
-        averaged = self._score(predicted.mean(axis=0), split)
-        unit = 1.0 if self.is_classification else float(np.var(self.target[split.rest]))
-        return scores, {"method": method, "split": number, "score": averaged, "chosen": chosen, "unit": unit}
+        return of_folds, {
+            "method": method,
+            "split": number,
+            "score": self._score(predicted.mean(axis=0), split),
+            "chosen": _chosen_strengths(grid.candidates, best),
+            "unit": self._unit(split),
+        }
 
     def _score(self, predicted: NDArray[np.float64], split: Split) -> float:
         truth = self.target[split.test_rows]
         if not self.is_classification:
-            return float(np.mean((predicted - truth) ** 2) / np.var(self.target[split.rest]))
+            return float(np.mean((predicted - truth) ** 2) / self._unit(split))
         if predicted.shape[1] == 2:
             return float(roc_auc_score(truth, predicted[:, 1]))
-        classes = np.unique(self.target)
-        return float(roc_auc_score(truth, predicted, multi_class="ovr", labels=classes))
+        return float(roc_auc_score(truth, predicted, multi_class="ovr", labels=np.unique(self.target)))
+
+    def _unit(self, split: Split) -> float:
+        return 1.0 if self.is_classification else float(np.var(self.target[split.rest]))
 
 
-def _what_differs(candidates: Sequence[tuple[Regularizer, ...]], best: int) -> str:
-    """Write the strengths that were chosen, and none that were not up for choice."""
+def _chosen_strengths(candidates: Sequence[tuple[Regularizer, ...]], best: int) -> str:
+    """Name the strengths of the chosen candidate that differ between candidates."""
     by_candidate = [
         {str(path[-1].name): leaf for path, leaf in jax.tree_util.tree_leaves_with_path(candidate)}
         for candidate in candidates
     ]
     chosen = by_candidate[best]
-    differing = [name for name in chosen if len({one[name] for one in by_candidate}) > 1]
+    differing = [name for name in chosen if len({strengths[name] for strengths in by_candidate}) > 1]
     return ", ".join(f"{name}={chosen[name]:g}" for name in differing)
 
 
-def _check_candidate(name: str, candidate: Any, sizes: tuple[int, ...]) -> None:
-    try:
-        check_regularizers(candidate, sizes)
-    except ValueError as error:
-        raise ValueError(f"method {name!r}: {error}") from error
+def _check_names(network: Mapping[str, Any]) -> None:
+    known = [*_NETWORK_OPTIONS, *(name for name in inspect.signature(compare).parameters if name != "network")]
+    for option in set(network) - set(_NETWORK_OPTIONS):
+        hint = did_you_mean(option, known) or f"; the options are {', '.join(known)}"
+        raise TypeError(f"compare() has no option {option!r}{hint}")
 
 
-def _checked_starts(input_init: str | Mapping[str, str], methods: Mapping[str, Any]) -> dict[str, str]:
-    if isinstance(input_init, str):
-        input_init = dict.fromkeys(methods, input_init)
+def _checked_starts(input_init: str | Mapping[str, str] | None, methods: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the start of each method that does not start as the recipe says."""
+    if not isinstance(input_init, Mapping):
+        input_init = {} if input_init is None else dict.fromkeys(methods, input_init)
     for name, start in input_init.items():
-        if name not in methods:
-            check_choice("method in input_init", name, methods)
+        check_choice("method in input_init", name, methods)
         check_choice("input_init", start, ["small", "glorot"])
-    return {name: input_init.get(name, "small") for name in methods}
+    return dict(input_init)

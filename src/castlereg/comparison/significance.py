@@ -1,8 +1,9 @@
-"""Whether a ranking of methods could be chance, and what that question assumes."""
+"""Whether the ranks of methods differ by more than chance, and what the test assumes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -11,21 +12,21 @@ import scipy.stats
 
 @dataclass(frozen=True)
 class Significance:
-    """A test of the hypothesis that all methods rank alike.
+    """A test of the hypothesis that all methods are equally good.
 
     Attributes
     ----------
     test : str
     p_value : float
-        Chance of ranks at least as far apart if all methods were equal.
+        Probability of ranks at least this far apart if all methods were equally good.
     critical_difference : float
-        Mean ranks further apart than this differ between two methods at level 0.05 (Nemenyi); NaN for two methods.
+        Two methods whose mean ranks are further apart differ at level 0.05 (Nemenyi); NaN for two methods in all.
     level_with_best : list of str
         Methods whose mean rank is within the critical difference of the best one's.
     blocks : int
-        Folds, or splits, that were ranked.
+        Number of folds or splits with ranks.
     assumptions : str
-        What the test takes for granted.
+        What the test assumes, and how far that holds.
     """
 
     test: str
@@ -36,22 +37,20 @@ class Significance:
     assumptions: str
 
     def __str__(self) -> str:
-        return f"{self.test}: p = {self.p_value:.2g}. {self.assumptions}"
+        return self.test if np.isnan(self.p_value) else f"{self.test}: p = {self.p_value:.2g}. {self.assumptions}"
 
 
 _LEVEL = 0.05
-_OVER_FOLDS = (
-    "The test takes folds for independent draws. They are not: their networks share most training rows and are scored "
-    "on the same held-out rows, so p is too small. It tells whether the order is more than noise between folds of this "
-    "table, not that it holds on another."
-)
-_OVER_SPLITS = (
-    "The test takes random splits for independent draws. They overlap in rows, so p is somewhat too small, and it "
-    "speaks of this table alone."
-)
+_ASSUMPTIONS = {
+    "fold": "The test assumes that folds are independent. They are not: their networks share most training rows and "
+    "are scored on the same held-out rows, so p is too small. It says whether the order is more than noise between "
+    "folds of this table, not whether it holds on another table.",
+    "split": "The test assumes that random splits are independent. They share rows, so p is somewhat too small, and it "
+    "is about this table only.",
+}
 
 
-def significance(ranks: pd.DataFrame, by: str) -> Significance:
+def significance(ranks: pd.DataFrame, by: Literal["fold", "split"]) -> Significance:
     """Test the ranks of methods.
 
     Parameters
@@ -59,7 +58,7 @@ def significance(ranks: pd.DataFrame, by: str) -> Significance:
     ranks : DataFrame
         One row per fold or split, one column per method; 1 is best.
     by : {"fold", "split"}
-        What the rows are.
+        Meaning of the rows.
 
     Returns
     -------
@@ -73,10 +72,10 @@ def significance(ranks: pd.DataFrame, by: str) -> Significance:
     (['a', 'b'], 0.00034)
     """
     blocks, methods = ranks.shape
-    assumptions = _OVER_FOLDS if by == "fold" else _OVER_SPLITS
-    means = ranks.mean()
+    assumptions, means = _ASSUMPTIONS[by], ranks.mean()
     if methods < 2 or blocks < 2:
-        return Significance("no test, too little to rank", np.nan, np.nan, list(ranks), blocks, assumptions)
+        test = f"No significance test: it needs at least two methods and two {by}s."
+        return Significance(test, np.nan, np.nan, list(ranks), blocks, assumptions)
     differ = (ranks.nunique(axis=1) > 1).any()
     if methods == 2:
         difference = ranks.iloc[:, 0] - ranks.iloc[:, 1]

@@ -15,13 +15,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.checks import sum_of_squares
-from castlereg.data.ordering import column_order, row_order, row_ranks
-from castlereg.data.reading import Columns, unnamed_numbers
-from castlereg.data.rows import Rows
-from castlereg.data.scaling import blocks, center_and_spread
+from castlereg.data.reading import Columns, sum_of_squares, unnamed_numbers
+from castlereg.data.rows import Rows, column_order, row_order, row_ranks
 from castlereg.data.schema import ColumnSchema, coded_columns, infer_schema
-from castlereg.data.table import Table, room_for
+from castlereg.data.table import Table, blocks, center_and_spread, room_for
 from castlereg.data.targets import ClassTarget, Target
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.notices import warn_user
@@ -89,7 +86,7 @@ class Preprocessing:
     schema : tuple of ColumnSchema
         In the user's order of columns.
     order : tuple of int
-        Column of each node: networks see columns in an order of their own, see :mod:`castlereg.data.ordering`.
+        Column of each node: networks see columns in an order of their own, see :mod:`castlereg.data.rows`.
     nodes : tuple of Node
         Of the features, in that order.
     center, spread : array of float64, shape (nodes,)

@@ -1,15 +1,132 @@
-"""Rows of a table with their targets and weights."""
+"""Rows of a table with their targets and weights, in an order of their own, and how they are split.
+
+Random numbers are dealt to rows and starting weights to columns by position. Orders that follow from the values make a
+fitted model independent of the order of the user's rows and columns and of the columns' names, and make an integer
+weight the same thing as that many copies of the row, bit for bit.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import KFold, StratifiedKFold, check_cv, train_test_split
 
-from castlereg.data.ordering import repeated_rows
 from castlereg.data.reading import Columns
+from castlereg.layout import Node
+from castlereg.options import check_integer
+
+# Whole-number weights are repetitions as long as they lengthen an epoch no more than this; beyond, they weigh the loss.
+_MOST_REPETITIONS = 10
+
+
+def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return the indices that sort rows by their values, shape (rows,); units of columns do not change them.
+
+    Columns come most telling first; later ones are looked at only while rows are tied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> row_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 5.0, 4.0])])
+    array([1, 2, 0])
+    """
+    return np.argsort(row_ranks(columns), kind="stable")
+
+
+def row_ranks(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
+    """Rank rows by their values, equal rows alike; see :func:`row_order`."""
+    codes: NDArray[np.int64] | None = None
+    for column in columns:
+        inverse, n_values = ranked(column)
+        codes = inverse if codes is None else ranked(codes * n_values + inverse)[0]
+        if len(codes) == 0 or codes.max() == len(codes) - 1:
+            break
+    if codes is None:
+        raise ValueError("no column to order rows by")
+    return codes
+
+
+def ranked(column: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+    """Rank the values of a column, NaN last, with less memory than :func:`numpy.unique`; count the different values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranked(np.array([5.0, np.nan, 3.0, 5.0, np.nan]))
+    (array([1, 2, 0, 1, 2]), 3)
+    """
+    order = np.argsort(column)
+    values = column[order]
+    is_new = np.zeros(len(column), bool)
+    is_new[1:] = values[1:] != values[:-1]
+    if values.dtype.kind == "f" and len(values) and np.isnan(values[-1]):
+        is_new[np.searchsorted(values, np.nan) + 1 :] = False
+    del values
+    ranks = np.empty(len(column), np.int64)
+    ranks[order] = np.cumsum(is_new)
+    return ranks, int(is_new.sum()) + (len(column) > 0)
+
+
+def repeated_rows(weight: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """Turn whole-number weights into row indices, each as often as its weight says.
+
+    None when weights are not whole numbers or would make the table more than ten times as long.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> repeated_rows(np.array([1.0, 0.0, 2.0]))
+    array([0, 2, 2])
+    >>> repeated_rows(np.array([0.5, 1.0])) is None
+    True
+    """
+    whole = np.floor(weight)
+    if not np.array_equal(whole, weight) or whole.sum() > _MOST_REPETITIONS * len(weight):
+        return None
+    return np.repeat(np.arange(len(weight)), whole.astype(np.int64))
+
+
+def column_order(
+    columns: Iterable[NDArray[np.float64]], target: NDArray[np.int64], nodes: Sequence[Node], names: Sequence[str]
+) -> tuple[int, ...]:
+    """Order columns by their node's type, and then by how their values go with the ranks of the target.
+
+    Columns of one type stand together, so that tables with the same types share a layout and a compiled program. Names
+    decide between columns that go with the target in exactly the same way.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from castlereg.layout import Node
+    >>> cells, target = np.array([[1.0, 5.0], [2.0, 3.0], [3.0, 4.0]]), np.array([0, 1, 2])
+    >>> order = column_order(cells.T, target, [Node(), Node()], ["a", "b"])
+    >>> turned = column_order(cells[::-1, ::-1].T, target[::-1], [Node(), Node()], ["b", "a"])
+    >>> [["a", "b"][j] for j in order] == [["b", "a"][j] for j in turned]
+    True
+    """
+    keys = [
+        (type_key(node), _fingerprint(column, target), name, j)
+        for j, (column, node, name) in enumerate(zip(columns, nodes, names, strict=True))
+    ]
+    return tuple(key[-1] for key in sorted(keys))
+
+
+def type_key(node: Node) -> tuple[str, int, bool, bool]:
+    """Return what decides which columns stand together."""
+    return node.kind, node.levels, node.gaps, node.clipped
+
+
+def _fingerprint(column: NDArray[np.float64], target: NDArray[np.int64]) -> bytes:
+    """Digest the pairs of ranks of a column and the target, in no order: neither rows nor units change it."""
+    pairs = ranked(column)[0]
+    pairs += target * np.int64(len(column))
+    pairs.sort()
+    return hashlib.blake2b(pairs.data, digest_size=16).digest()
 
 
 @dataclass(frozen=True)
@@ -38,3 +155,145 @@ class Rows:
         if repeated is not None:
             return self.take(repeated)
         return replace(self, weight=weight).take(np.flatnonzero(weight))
+
+
+Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # training and validation rows
+
+
+def n_held_out(n_rows: int, fraction: float) -> int:
+    """Count the rows to hold out: the fraction, but at least one, and leave at least two.
+
+    Examples
+    --------
+    >>> [n_held_out(n, 0.1) for n in (3, 25, 100)]
+    [1, 2, 10]
+    """
+    return min(max(1, round(fraction * n_rows)), n_rows - 2)
+
+
+def random_split(n_rows: int, fraction: float, rng: np.random.Generator) -> Fold:
+    """Hold out random rows; both parts are ascending."""
+    held = n_held_out(n_rows, fraction)
+    order = rng.permutation(n_rows)
+    return np.sort(order[held:]), np.sort(order[:held])
+
+
+def stratified_split(classes: NDArray[np.int64], fraction: float, rng: np.random.Generator) -> Fold:
+    """Hold out a share of every class, and never a class's only row; both parts are ascending."""
+    held = n_held_out(len(classes), fraction)
+    # Every row gets its rank within its class as a fraction; the lowest ranks go first, so
+    # that classes are held out in proportion. Each class keeps its last row.
+    order = rng.permutation(len(classes))
+    rank = np.empty(len(classes))
+    for label in np.unique(classes):
+        rows = order[classes[order] == label]
+        rank[rows] = (np.arange(len(rows)) + rng.random()) / len(rows)
+        rank[rows[-1]] = np.inf
+    chosen = np.argsort(rank, kind="stable")[:held]
+    chosen = chosen[np.isfinite(rank[chosen])]
+    if len(chosen) == 0:
+        raise ValueError(
+            f"{len(classes)} rows of {len(np.unique(classes))} classes leave none to stop by: "
+            "every class has a single row; give more rows or X_val and y_val"
+        )
+    keep = np.ones(len(classes), bool)
+    keep[chosen] = False
+    return np.flatnonzero(keep), np.sort(chosen)
+
+
+def folds(
+    cv: Any,
+    n_rows: int,
+    *,
+    random_state: int,
+    classes: NDArray[Any] | None = None,
+    y: Any = None,
+    groups: ArrayLike | None = None,
+    is_classifier: bool = False,
+) -> list[Fold]:
+    """Cut rows into folds.
+
+    A number of folds is dealt out at random, ``classes`` in proportion if there are any. Anything else, with ``y`` and
+    ``groups``, is for scikit-learn's :func:`~sklearn.model_selection.check_cv`; its rows may be lists, arrays or masks.
+
+    Examples
+    --------
+    >>> [validation.tolist() for _, validation in folds(3, 6, random_state=0)]
+    [[2, 5], [1, 3], [0, 4]]
+    """
+    if not isinstance(cv, int | np.integer):
+        cut = check_cv(cv, y, classifier=is_classifier).split(np.empty((n_rows, 1)), y, groups)
+        return [(_row_numbers(train), _row_numbers(held)) for train, held in cut]
+    check_integer("cv", cv, least=2)
+    if cv > n_rows:
+        raise ValueError(f"cv={cv} folds of {n_rows} rows: lower cv")
+    if classes is None:
+        return list(KFold(int(cv), shuffle=True, random_state=random_state).split(np.empty((n_rows, 1))))
+    most = int(np.unique(classes, return_counts=True)[1].max())
+    if cv > most:
+        raise ValueError(
+            f"cv={cv} folds of classes with at most {most} rows each: lower cv, or use a regressor if the classes are "
+            "numbers"
+        )
+    splitter = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
+    return list(splitter.split(np.empty((n_rows, 1)), classes))
+
+
+def _row_numbers(rows: ArrayLike) -> NDArray[np.int64]:
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Test rows, and the folds of the others."""
+
+    test_rows: NDArray[np.int64]
+    rest: NDArray[np.int64]
+    folds: list[Fold]
+
+
+def splits_with_test_rows(
+    cv: Any,
+    y: NDArray[Any],
+    *,
+    n_splits: int,
+    test_size: float | int,
+    is_classification: bool,
+    seed: np.random.SeedSequence,
+) -> list[Split]:
+    """Hold test rows out at random and cut the others into folds, classes in proportion; ``n_splits`` times."""
+    if is_classification:
+        _check_classes(y, cv)
+    if test_size > len(y) - 2:
+        raise ValueError(f"test_size={test_size} of {len(y)} rows leaves too few to train on: lower it")
+    splits = []
+    for number in range(n_splits):
+        rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(1, number)))
+        rest, test_rows = train_test_split(
+            np.arange(len(y)),
+            test_size=test_size,
+            random_state=int(rng.integers(2**31)),
+            stratify=y if is_classification else None,
+        )
+        of_rest = folds(
+            cv,
+            len(rest),
+            random_state=int(rng.integers(2**31)),
+            classes=y[rest] if is_classification else None,
+            y=y[rest],
+            is_classifier=is_classification,
+        )
+        splits.append(Split(test_rows, rest, [(rest[train], rest[held]) for train, held in of_rest]))
+    return splits
+
+
+def _check_classes(y: NDArray[Any], cv: Any) -> None:
+    classes, counts = np.unique(y, return_counts=True)
+    least = counts.argmin()
+    needed = 2 + (cv if isinstance(cv, int) else 1)
+    if counts[least] < needed:
+        raise ValueError(
+            f"class {classes[least]!r} has {counts[least]} rows, too few to have some in every fold and among the "
+            f"held-out rows: at least {needed} are needed with cv={cv!r}; lower cv or merge classes"
+        )

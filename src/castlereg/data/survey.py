@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.ordering import type_key
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, ColumnType, Holds, Level, as_numbers
-from castlereg.data.scaling import Moments, usable_spread
+from castlereg.data.rows import type_key
 from castlereg.data.schema import (
     ColumnSchema,
     infer_levels,
@@ -27,6 +26,7 @@ from castlereg.data.schema import (
     values_of_levels,
     warn_of_oddities,
 )
+from castlereg.data.table import Moments, usable_spread
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
 
 _MOST_VALUES = 1_000_000  # different texts that are counted; more than this is no column of levels

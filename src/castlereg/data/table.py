@@ -1,8 +1,16 @@
-"""Encoded rows in one float32 array, with empty rows behind them and at an address that the trainer need not copy."""
+"""Encoded rows, and how each member standardizes them.
+
+Networks train on numbers near zero with unit spread. The numbers that do this are measured on the training rows of each
+member, so that nothing is learned from the rows it is judged by. Long tables are measured block by block.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +24,12 @@ _ALIGNMENT = 64  # bytes; JAX takes an array that begins at a multiple of these 
 class Table:
     """Encoded rows."""
 
-    inputs: NDArray[np.float32]  # (rows, channels): near one, or 0 and 1 of levels and indicators; NaN for missing
+    inputs: NDArray[Any]  # (rows, channels): near one, or 0 and 1 of levels and indicators; NaN for missing
     layout: Layout
-    weight: NDArray[np.float32] | None = None  # (rows,), positive; all alike by default
+    weight: NDArray[Any] | None = None  # (rows,), positive; all alike by default
     constant: tuple[int, ...] = ()  # nodes that get no edges
     edges: EdgeRules | None = None  # which edges may be and which must be
-    room: NDArray[np.float32] | None = None  # from room_for, begins with the inputs; it saves the trainer a copy
+    room: NDArray[Any] | None = None  # from room_for, begins with the inputs; it saves the trainer a copy
 
 
 def rounded_up(n: int) -> int:
@@ -41,7 +49,7 @@ def rounded_up(n: int) -> int:
     return -(-n // step) * step
 
 
-def room_for(n_rows: int, n_channels: int) -> NDArray[np.float32]:
+def room_for(n_rows: int, n_channels: int, dtype: Any = np.float32) -> NDArray[Any]:
     """Return zeros for ``n_rows`` rows and the empty ones behind them, of which there is at least one.
 
     Examples
@@ -50,16 +58,241 @@ def room_for(n_rows: int, n_channels: int) -> NDArray[np.float32]:
     (32, 3)
     """
     rows = rounded_up(n_rows + 1)
-    spare = _ALIGNMENT // 4
-    zeros = np.zeros(rows * n_channels + spare, np.float32)
-    first = (-zeros.ctypes.data % _ALIGNMENT) // 4
+    spare = _ALIGNMENT // np.dtype(dtype).itemsize
+    zeros = np.zeros(rows * n_channels + spare, dtype)
+    first = (-zeros.ctypes.data % _ALIGNMENT) // zeros.itemsize
     return zeros[first : first + rows * n_channels].reshape(rows, n_channels)
 
 
-def with_empty_rows(inputs: NDArray[np.float32], room: NDArray[np.float32] | None = None) -> NDArray[np.float32]:
+def with_empty_rows(inputs: NDArray[Any], room: NDArray[Any] | None = None) -> NDArray[Any]:
     """Return rows with the empty ones behind them: ``room``, of which they are the beginning, or a copy."""
     if room is not None:
         return room
-    room = room_for(*inputs.shape)
+    room = room_for(len(inputs), inputs.shape[1], inputs.dtype)
     room[: len(inputs)] = inputs
     return room
+
+
+# Rows that are looked at in one piece, in float64, summed as NumPy does; and the pieces of longer tables.
+MOST_AT_ONCE = 65_536
+_PIECE = 8192
+CLIP = 3.0  # what smooth_clip never reaches
+_IQR_OF_NORMAL = 1.3489795003921634
+
+RowNumbers = NDArray[np.int64] | NDArray[np.int32]
+Clipping = tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]  # center and rate of each channel
+
+
+def blocks(n_rows: int, size: int | None = None) -> Iterator[slice]:
+    """Cut rows into blocks: the rows of a long table, or all rows into blocks of a size.
+
+    Examples
+    --------
+    >>> list(blocks(5, 2))
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    size = size or (n_rows if n_rows <= MOST_AT_ONCE else _PIECE)
+    for start in range(0, n_rows, max(size, 1)):
+        yield slice(start, min(start + size, n_rows))
+
+
+class Moments(NamedTuple):
+    """Weight, mean and variance of the values that are not missing, channel by channel."""
+
+    total: NDArray[np.float64]  # (channels,), weight of the values
+    mean: NDArray[np.float64]  # (channels,), 0 where all values are missing
+    variance: NDArray[np.float64]  # (channels,)
+
+    @classmethod
+    def of(cls, rows: NDArray[np.float64], weight: NDArray[np.float64], has_missing: bool) -> Moments:
+        """Measure rows, shape (rows, channels), in which missing values are NaN."""
+        if not has_missing:
+            mean = np.average(rows, axis=0, weights=weight)
+            variance = np.average((rows - mean) ** 2, axis=0, weights=weight)
+            return cls(np.full(rows.shape[1], weight.sum()), mean, variance)
+        present = ~np.isnan(rows)
+        share = weight[:, None] * present
+        total = share.sum(axis=0)
+        share /= np.where(total > 0, total, 1.0)
+        rows = np.where(present, rows, 0.0)
+        mean = np.sum(share * rows, axis=0)
+        return cls(total, mean, np.sum(share * (rows - mean) ** 2, axis=0))
+
+    def and_of(self, other: Moments) -> Moments:
+        """Return the moments of the rows of both, by sums of deviations from the means: no digits are lost.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rows = np.array([[1.0], [2.0], [6.0]])
+        >>> parts = [Moments.of(part, np.ones(len(part)), False) for part in (rows[:1], rows[1:])]
+        >>> both = parts[0].and_of(parts[1])
+        >>> float(both.mean[0]), round(float(both.variance[0]), 4)
+        (3.0, 4.6667)
+        """
+        total = self.total + other.total
+        share = other.total / np.where(total > 0, total, 1.0)
+        apart = other.mean - self.mean
+        variance = (1 - share) * self.variance + share * other.variance + share * (1 - share) * apart**2
+        return Moments(total, self.mean + share * apart, np.where(total > 0, variance, 0.0))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Moments]) -> Moments:
+        """Return the moments of the rows of all parts."""
+        return reduce(cls.and_of, parts)
+
+
+def center_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return mean and standard deviation of a column, shape (rows,), without its missing values.
+
+    Networks compute in float32. Taking columns near zero with unit spread first, in float64, keeps digits that the unit
+    of a column or a large offset would cost; each member of a stack then standardizes by its own training rows.
+    """
+    present = ~np.isnan(values)
+    if present.all():
+        center, spread = values.mean(), values.std()
+    else:
+        count = max(int(present.sum()), 1)
+        center = np.where(present, values, 0.0).sum() / count
+        spread = np.sqrt((np.where(present, values - center, 0.0) ** 2).sum() / count)
+    return float(center), usable_spread(float(center), float(spread))
+
+
+def usable_spread(center: float, spread: float) -> float:
+    """Return the spread, or 1 for values that differ by rounding only."""
+    return spread if spread > 4 * np.finfo(np.float64).eps * abs(center) else 1.0
+
+
+class Standardization(NamedTuple):
+    """How a member's channels become standardized, with a leading member axis in a stack."""
+
+    shift: NDArray[np.float32]  # (channels,)
+    scale: NDArray[np.float32]  # (channels,), what shifted channels are multiplied by
+    clip_center: NDArray[np.float32] | None  # (channels,), of clipped channels before the above; None for a table
+    clip_rate: NDArray[np.float32] | None  # without clipped columns
+    null_loss: NDArray[np.float32] | None  # (nodes,), see null_losses; None when all nodes are numeric
+
+    def of_member(self, member: int | NDArray[np.int64]) -> Standardization:
+        """Take one member, or some, out of a stack."""
+        return Standardization(*(None if field is None else field[member] for field in self))  # type: ignore[arg-type]
+
+
+def standardize(encoded: Any, by: Standardization, layout: Layout) -> Any:
+    """Standardize encoded channels, a NumPy or JAX array of shape (..., channels), by one member; NaN stays NaN."""
+    return (drawn_in(encoded, by.clip_center, by.clip_rate, layout) - by.shift) * by.scale
+
+
+def drawn_in(encoded: Any, clip_center: Any, clip_rate: Any, layout: Layout) -> Any:
+    """Draw in the clipped channels, if there are any; encoded rows may have all channels or the features' only."""
+    if clip_center is None or clip_rate is None:
+        return encoded
+    where, width = encoded.__array_namespace__().where, encoded.shape[-1]
+    clipped = smooth_clip((encoded - clip_center[:width]) * clip_rate[:width])
+    return where(layout.is_clipped[:width], clipped, encoded)
+
+
+def smooth_clip(z: Any) -> Any:
+    """Draw large values in: nearly ``z`` near zero, never beyond 3 in size, always increasing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> smooth_clip(np.array([0.1, 1.0, 10.0, 1000.0])).round(2)
+    array([0.1 , 0.95, 2.87, 3.  ])
+    """
+    sqrt = z.__array_namespace__().sqrt
+    return z / sqrt(1 + (z / CLIP) ** 2)
+
+
+def measure(table: Table, row_lists: Sequence[RowNumbers]) -> tuple[Standardization, NDArray[Any]]:
+    """Measure every member's training rows, given by their numbers; return also their mean weight, shape (members,).
+
+    Value channels are centred on the mean of the values that are not missing. Those of one node are divided by one
+    number, the root of their summed variances: a categorical column then weighs as much as a numeric one, and its rare
+    levels do not grow large. A node that does not vary is multiplied by zero, and so is a level that none of the rows
+    has: the member takes it as "none of the levels". Missing indicators are centred and keep their size of 1, about
+    that of the step from one level to another; dividing by their own spread would blow up rare missing values.
+    """
+    known: dict[bytes, tuple[Standardization, float]] = {}
+    measured = []
+    for rows in row_lists:
+        key = hashlib.blake2b(np.ascontiguousarray(rows).data).digest()
+        if key not in known:  # otherwise the same rows with other strengths
+            known[key] = _measure_rows(table, rows)
+        measured.append(known[key])
+    fields, dtype = zip(*(by for by, _ in measured), strict=True), table.inputs.dtype
+    stacked: list[Any] = [None if field[0] is None else np.stack(field).astype(dtype) for field in fields]
+    return Standardization(*stacked), np.array([weight for _, weight in measured], dtype)
+
+
+def _measure_rows(table: Table, train_rows: RowNumbers) -> tuple[Standardization, float]:
+    layout = table.layout
+    weight = None if table.weight is None else table.weight[train_rows].astype(np.float64)
+    clips = clipping(table.inputs, train_rows, layout)
+    parts = []
+    for block in blocks(len(train_rows)):
+        rows = table.inputs[train_rows[block]].astype(np.float64)
+        of_rows = np.ones(len(rows)) if weight is None else weight[block]
+        parts.append(Moments.of(drawn_in(rows, *clips, layout), of_rows, layout.has_gaps))
+    by = standardization_of(Moments.joined(parts), *clips, layout)
+    return by, 1.0 if weight is None else float(weight.mean())
+
+
+def standardization_of(
+    moments: Moments,
+    clip_center: NDArray[np.float64] | None,
+    clip_rate: NDArray[np.float64] | None,
+    layout: Layout,
+) -> Standardization:
+    """Turn the moments of training rows into what standardizes them, in float64; see :func:`measure`."""
+    mean, variance = moments.mean, moments.variance
+    values = ~layout.is_flag
+    by_node = np.bincount(layout.channel_nodes[values], variance[values])[layout.channel_nodes]
+    varies = variance > 1e-12
+    scale = np.where(varies, np.where(values, 1 / np.sqrt(np.where(by_node > 1e-12, by_node, 1.0)), 1.0), 0.0)
+    null_loss = None if layout.is_kind("numeric").all() else null_losses(mean, layout)
+    return Standardization(mean, scale, clip_center, clip_rate, null_loss)  # type: ignore[arg-type]
+
+
+def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
+    """Loss of predicting the rates of the channels: 1 for numeric nodes, the entropy of others; shape (nodes,).
+
+    A node with one level has 1 too, since its entropy is zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from castlereg.layout import Layout, Node
+    >>> null_losses(np.array([0.0, 0.5]), Layout((Node(), Node("binary", target=True)))).round(4)
+    array([1.    , 0.6931])
+    """
+    losses = np.ones(layout.n_nodes)
+    for k, node in enumerate(layout.nodes):
+        if node.kind == "numeric":
+            continue
+        of_node = rates[layout.output_channels[k][: node.levels]]
+        shares = np.array([of_node[0], 1 - of_node[0]]) if node.kind == "binary" else of_node
+        shares = shares[shares > 0]
+        entropy = -float(np.sum(shares * np.log(shares)))
+        losses[k] = entropy if entropy > 1e-9 else 1.0
+    return losses
+
+
+def clipping(inputs: NDArray[np.float32], rows: RowNumbers, layout: Layout) -> Clipping:
+    """Measure median and spread of the clipped channels by quantiles, of which a few wild values change nothing.
+
+    The spread is the distance of the quartiles, as a normal distribution's standard deviation. Where the quartiles are
+    equal it is half the range.
+    """
+    if not layout.is_clipped.any():
+        return None, None
+    center, rate = np.zeros(layout.n_channels), np.ones(layout.n_channels)
+    for channel in np.flatnonzero(layout.is_clipped):
+        column = inputs[rows, channel].astype(np.float64)
+        column = column[~np.isnan(column)]
+        if len(column) == 0:
+            continue
+        lowest, low, center[channel], high, highest = np.quantile(column, [0, 0.25, 0.5, 0.75, 1])
+        spread = (high - low) / _IQR_OF_NORMAL if high > low else (highest - lowest) / 2
+        rate[channel] = 1 / spread if spread > 0 else 0.0
+    return center, rate

@@ -6,32 +6,33 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags, check_consistent_length
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from castlereg.data.class_weight import ClassWeight
+from castlereg.data.reading import Columns, read_columns
+from castlereg.data.rows import Rows
 from castlereg.data.schema import named_columns, schema_frame
-from castlereg.data.targets import TargetKind, target_kinds
-from castlereg.estimators.reading import checked_weight, read_features, read_known_rows, read_training_rows
-from castlereg.estimators.recipe import Recipe
+from castlereg.data.targets import TargetKind, check_target, read_target, target_kinds
+from castlereg.estimators.recipe import DEFAULT_RECIPE, Recipe
 from castlereg.fitted.model import FittedModel
+from castlereg.graph.constraints import EdgeConstraints, graph_rules
 from castlereg.layout import EdgeRules
-from castlereg.losses import Batch
+from castlereg.losses import Batch, as_batch
 from castlereg.network import Parameters
 from castlereg.options import check_flag, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.search.fit import CrossValidation, Data, FitRequest, fit
-from castlereg.search.table_data import TableData
+from castlereg.search.fit import TableData, fit
+from castlereg.search.request import CrossValidation, Data, FitRequest
 from castlereg.training import Phase, Plan
-from castlereg.training.batch import as_batch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,6 +67,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     model_: FittedModel = field(init=False)
     target_kind: ClassVar[TargetKind]  # whether targets are numbers, classes, or each what its values say
     class_weight: ClassVar[ClassWeight] = None  # an option of classifiers
+    constraints = cast("EdgeConstraints | None", None)  # an option of CASTLE; not annotated, so not a field here
 
     def _fit(
         self,
@@ -88,7 +90,9 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             held_out = None if X_val is None else read_known_rows(self, X_val, y_val, kinds, ("X_val", "y_val"))
             categorical = named_columns(self.categorical_features, rows.columns.names)
             data = TableData(rows.weighted(weight), held_out, names, kinds, categorical, self.class_weight)
-            edges = self._edge_rules(names, len(kinds), graph)
+            edges = None
+            if self.constraints is not None or graph is not None:
+                edges = graph_rules(self.constraints, graph, names, len(kinds))
             self.model_ = fit(self._request(data, len(categorical), edges, cross_validation))
         return self
 
@@ -96,7 +100,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         self, data: Data, n_features: int, edges: EdgeRules | None, cross_validation: CrossValidation | None = None
     ) -> FitRequest:
         """Lay out the options for a fit."""
-        recipe = self.recipe or Recipe()
+        recipe = self.recipe or DEFAULT_RECIPE
         return FitRequest(
             data,
             self._plan(n_features),
@@ -111,7 +115,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     def _plan(self, n_features: int) -> Plan:
         """Return how a network of this many features is trained."""
-        recipe = self.recipe or Recipe()
+        recipe = self.recipe or DEFAULT_RECIPE
         warmup = min(recipe.warmup, int(self.max_epochs) - 1)
         phases = (Phase(warmup, counts=False),) * (warmup > 0) + (Phase(int(self.max_epochs) - warmup),)
         return Plan(
@@ -127,10 +131,6 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     @abstractmethod
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
         """Check the regularizers, and return those to choose among: one candidate without cross-validation."""
-
-    def _edge_rules(self, names: list[str], n_targets: int, graph: CausalGraph | None) -> EdgeRules | None:
-        """Return which edges may be and which must be."""
-        return None
 
     @contextmanager
     def _unchanged_by_errors(self) -> Iterator[None]:
@@ -344,3 +344,52 @@ def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
         return np.random.SeedSequence(int(random_state.integers(2**63)))
     check_integer("random_state", random_state, least=0)
     return np.random.SeedSequence(int(random_state))
+
+
+def read_features(estimator: Any, X: ArrayLike, *, reset: bool = False, what: str = "X") -> Columns:
+    """Read a table, and check its columns against those of the estimator's ``fit``, or keep them if ``reset``."""
+    columns = read_columns(X, what)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return columns
+
+
+def read_training_rows(estimator: Any, X: ArrayLike, y: ArrayLike) -> tuple[Rows, list[str]]:
+    """Read rows to learn from; return them and the names of features and targets, all different, the targets last."""
+    columns = read_features(estimator, X, reset=True)
+    rows, names = _with_targets(columns, y, target_kinds(y, estimator.target_kind), "y")
+    return rows, _different([*columns.names, *names])
+
+
+def read_known_rows(
+    estimator: Any, X: ArrayLike, y: Any, kinds: Sequence[TargetKind], what: tuple[str, str] = ("X", "y")
+) -> Rows:
+    """Read rows with targets of the kinds that were learned from; ``what`` names them in messages."""
+    return _with_targets(read_features(estimator, X, what=what[0]), y, kinds, what[1])[0]
+
+
+def _with_targets(columns: Columns, y: Any, kinds: Sequence[TargetKind], what: str) -> tuple[Rows, list[str]]:
+    targets, names = read_target(y, what)
+    if len(targets) != len(kinds):
+        raise ValueError(f"{what} has {len(targets)} targets, but the model has {len(kinds)}")
+    check_consistent_length(columns.values, *targets)
+    values = [check_target(*target) for target in zip(targets, names, kinds, strict=True)]
+    return Rows(columns, tuple(values)), names
+
+
+def _different(names: list[str]) -> list[str]:
+    """Mark repeated names with a number, so that every node has its own name."""
+    counts: dict[str, int] = {}
+    different = []
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+        different.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return different
+
+
+def checked_weight(sample_weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Check weights of rows, as scikit-learn does, and that none is negative."""
+    weight: NDArray[np.float64] = _check_sample_weight(sample_weight, np.empty((n_rows, 0)), dtype=np.float64)
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(f"sample_weight has {weight[row]:g} in row {row}: weights must not be negative")
+    return weight

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Self
 
 from numpy.typing import ArrayLike
 
 from castlereg.estimators.base import Ensemble, NetworkEstimator
-from castlereg.graph.constraints import EdgeConstraints, graph_rules
-from castlereg.layout import EdgeRules
+from castlereg.graph.constraints import EdgeConstraints
 from castlereg.regularizers import Castle, Regularizer
-from castlereg.regularizers.protocol import check_regularizers
+from castlereg.regularizers.castle import castle_beside
 
 if TYPE_CHECKING:
     from castlereg.graph import CausalGraph
@@ -28,27 +27,6 @@ class CastleOptions(NetworkEstimator):
     castle: Castle | Sequence[Castle] | None = field(default=None, kw_only=True)
     regularizers: Sequence[Regularizer] = field(default=(), kw_only=True)
     constraints: EdgeConstraints | None = field(default=None, kw_only=True)
-
-    def _edge_rules(self, names: list[str], n_targets: int, graph: CausalGraph | None) -> EdgeRules | None:
-        return graph_rules(self.constraints, graph, names, n_targets)
-
-    def _with_castle(self, castle: Castle, **strengths: float) -> tuple[Regularizer, ...]:
-        """Put CASTLE with the estimator's objective and strengths before the other regularizers."""
-        others = check_regularizers(self.regularizers)
-        if any(isinstance(regularizer, Castle) for regularizer in others):
-            raise ValueError(
-                f"{type(self).__name__} has Castle already: give its details as castle=Castle(...), or use "
-                f"{type(self).__name__.replace('Castle', 'Network')}(regularizers=[Castle(...)])"
-            )
-        options = {"objective": self.objective, **strengths}
-        for name, value in options.items():
-            given = getattr(castle, name)
-            if given not in (value, getattr(type(castle), name)):
-                raise ValueError(
-                    f"castle has {name}={given!r}, but the estimator's own option is {value!r}: give it to "
-                    f"{type(self).__name__}"
-                )
-        return replace(castle, **options), *others  # type: ignore[arg-type]
 
 
 @dataclass(eq=False, repr=False)
@@ -95,4 +73,5 @@ class CastleEstimator(Ensemble, CastleOptions):
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
         if not isinstance(self.castle, Castle | None):
             raise ValueError(f"castle={self.castle!r} must be Castle(...) or None")
-        return [self._with_castle(self.castle or Castle(), reg_beta=self.reg_beta, reg_lambda=self.reg_lambda)]
+        strengths = {"reg_beta": self.reg_beta, "reg_lambda": self.reg_lambda}
+        return [castle_beside(self, self.castle or Castle(), objective=self.objective, **strengths)]

@@ -19,16 +19,16 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
-from castlereg.estimators.reading import read_features
 from castlereg.estimators.recipe import Recipe
 from castlereg.fitted.intervals import class_sets, cv_plus
 from castlereg.fitted.model import FittedModel, FoldBook
 from castlereg.options import check_flag, check_fraction, check_number
 from castlereg.regularizers import Castle, Regularizer
+from castlereg.regularizers.castle import castle_beside
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.search.fit import CrossValidation
+from castlereg.search.request import CrossValidation
 
 if TYPE_CHECKING:
     from castlereg.graph import CausalGraph
@@ -280,6 +280,6 @@ class CastleCV(CrossValidated, CastleOptions):
             if castle.reg_beta != type(castle).reg_beta:
                 raise ValueError(f"castle has reg_beta={castle.reg_beta!r}, which has no effect here: give reg_betas")
         return [
-            self._with_castle(replace(castle, reg_beta=float(beta)), reg_beta=float(beta))
+            castle_beside(self, replace(castle, reg_beta=float(beta)), objective=self.objective)
             for beta, castle in itertools.product(betas, castles)
         ]

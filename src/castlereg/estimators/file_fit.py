@@ -9,10 +9,11 @@ from typing import Self
 import numpy as np
 
 from castlereg.estimators.base import Ensemble
+from castlereg.graph.constraints import graph_rules
 from castlereg.options import check_integer
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import fit
-from castlereg.training.row_file import PIECE
+from castlereg.training.file_source import PIECE
 
 
 class FileFit(Ensemble):
@@ -83,7 +84,8 @@ class FileFit(Ensemble):
             class_weight=self.class_weight,
             chunk_rows=int(chunk_rows),
         )
-        self.model_ = fit(self._request(data, len(data.features), self._edge_rules(data.names, 1, None)))
+        edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
+        self.model_ = fit(self._request(data, len(data.features), edges))
         self.n_features_in_ = len(data.features)
         self.feature_names_in_ = np.array(data.features, object)
         return self

@@ -9,9 +9,8 @@ from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 
 from castlereg.data.targets import NumericTarget
-from castlereg.estimators.base import NetworkEstimator, PlainNetwork
+from castlereg.estimators.base import NetworkEstimator, PlainNetwork, read_known_rows
 from castlereg.estimators.castle import CastleEstimator
-from castlereg.estimators.reading import read_known_rows
 
 
 def _has_classes(model: MultiOutput) -> bool:

@@ -52,3 +52,6 @@ class Recipe:
         check_fraction("validation_fraction", self.validation_fraction)
         check_integer("warmup", self.warmup, least=0)
         check_choice("batches", self.batches, ["shuffle", "independent"])
+
+
+DEFAULT_RECIPE = Recipe()

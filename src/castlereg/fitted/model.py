@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns
-from castlereg.data.rows import Rows
-from castlereg.data.splits import Fold
+from castlereg.data.rows import Fold, Rows
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target, TargetKind
 from castlereg.fitted.networks import Networks

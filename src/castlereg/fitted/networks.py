@@ -1,8 +1,8 @@
-"""Trained networks that predict."""
+"""Trained networks that predict, and the graph that they have learned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,15 +11,20 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.scaling import Standardization, drawn_in
-from castlereg.data.table import Table
-from castlereg.fitted.strengths import edge_strengths
-from castlereg.layout import Layout
-from castlereg.losses import Batch, cell_losses, mean_losses, node_scores
+from castlereg.data.rows import Rows
+from castlereg.data.table import Standardization, Table, drawn_in
+from castlereg.data.targets import ClassTarget, Target
+from castlereg.fitted.strengths import edge_strengths, enough_rows
+from castlereg.graph.causal_graph import CausalGraph
+from castlereg.graph.sortability import ColumnTraits
+from castlereg.layout import EdgeRules, Layout
+from castlereg.losses import Batch, as_batch, cell_losses, mean_losses, node_scores
 from castlereg.network import Parameters, edge_weights, forward, select
+from castlereg.regularizers import Regularizer
+from castlereg.regularizers.castle import castle_of
 from castlereg.training import TrainedStack
-from castlereg.training.batch import as_batch
 
 # Rows are predicted in blocks of these sizes. Filling up to a multiple of 16 keeps a lone row on the same matrix kernel
 # as a full block, so a prediction never depends on how many rows were asked for.
@@ -123,7 +128,10 @@ class Networks:
             for member, network in enumerate(self.target_networks):
                 seen = self._as_seen(block, member)
                 outputs[member, start : start + len(rows)] = forward(network, seen)[: len(rows)]  # type: ignore[arg-type]
-        return self._destandardized(outputs)
+        factor, offset = (array[:, None, :, None] for array in self.output_scales)
+        outputs *= factor
+        outputs += offset
+        return outputs
 
     def _as_seen(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
         """Draw clipped channels in, and fill missing values with the member's own means."""
@@ -145,17 +153,19 @@ class Networks:
             for i in range(self.n_members)
         ]
 
-    def _destandardized(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Undo the members' standardization of numeric targets."""
-        by = self.standardization
-        for k, target in enumerate(self.layout.targets):
-            if self.layout.nodes[target].kind != "numeric":
-                continue
-            channel = self.layout.output_channels[target, 0]
-            scale = by.scale[:, channel].astype(np.float64)
-            spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
-            outputs[:, :, k] = outputs[:, :, k] * spread[:, None, None] + by.shift[:, channel, None, None]
-        return outputs
+    @cached_property
+    def output_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """What takes outputs to the encoded unit of the table: factors and offsets, each of shape (members, targets).
+
+        They undo the members' standardization of numeric targets; those of classes are 1 and 0.
+        """
+        channels = self.layout.output_channels[list(self.layout.targets), 0]
+        shift, scale = (
+            a[:, channels].astype(np.float64) for a in (self.standardization.shift, self.standardization.scale)
+        )
+        is_numeric = np.array([target.is_numeric for target in self.preprocessing.targets])
+        spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
+        return np.where(is_numeric, spread, 1.0), np.where(is_numeric, shift, 0.0)
 
     # --- the sub-networks of all columns ----------------------------------------------------------
 
@@ -203,3 +213,159 @@ def _for_encoded(network: Parameters, by: Standardization, n_channels: int) -> P
         input_weights=weights * scale[:, None, None],
         input_bias=network.input_bias - np.tensordot(shift * scale, weights, axes=1),
     )
+
+
+def learned_graph(
+    networks: Networks,
+    names: Sequence[str],
+    regularizers: Sequence[Regularizer],
+    *,
+    held_out: HeldOut,
+    some_rows: Callable[[int], Table],
+    traits: ColumnTraits | None,
+    edges: EdgeRules | None,
+) -> CausalGraph:
+    """Make one graph of the networks' edges.
+
+    Edges weigh what the paper says, the norm of their input weights; those of the graph objective, what they are worth
+    to the likelihood, on at most as many rows as ``some_rows`` is asked for. The threshold is the highest that costs no
+    accuracy, or the least weight of a strong edge, whichever is lower.
+
+    Parameters
+    ----------
+    networks : Networks
+        With the sub-networks of all columns.
+    names : sequence of str
+        Of features and targets, in the user's order.
+    regularizers : sequence of Regularizer
+        That the networks were trained with.
+    held_out : HeldOut
+        Validation rows.
+    some_rows : callable
+        Returns a table of at most so many training rows.
+    traits : ColumnTraits or None
+    edges : EdgeRules or None
+        In the user's order.
+    """
+    castle = castle_of(regularizers)
+    if castle is not None and castle.objective == "graph":
+        widest = max(networks.hidden_layer_sizes, default=1)
+        weights = networks.edge_strengths(some_rows(enough_rows(networks.layout, widest)))
+    else:
+        weights = networks.edge_weights()
+    mean = np.asarray(weights.mean(axis=0))
+    required = None if edges is None else edges.required
+    threshold = min(sparsest_threshold(networks, mean, held_out), weakest_strong_weight(acyclic_cut(mean, required)))
+    return CausalGraph.from_members(
+        weights,
+        names,
+        target=list(names[networks.layout.n_features :]),
+        threshold=threshold,
+        required=required,
+        traits=traits,
+    )
+
+
+_MOST_THRESHOLDS = 32
+_MOST_ROWS = 20_000  # enough to know a mean loss; of more, evenly spaced ones are used
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Validation rows of networks.
+
+    Parameters
+    ----------
+    cells : array of shape (rows, features)
+        Coded by the schema.
+    truth : sequence of array of shape (rows,)
+        Values of each target.
+    spread : sequence of float
+        Standard deviation of each numeric target over all rows; not used for classes.
+    by_member : sequence of array of int
+        Which of the rows were each network's validation rows, each once.
+    """
+
+    cells: NDArray[np.float64]
+    truth: Sequence[NDArray[Any]]
+    spread: Sequence[float]
+    by_member: Sequence[NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, targets: Sequence[Target], parts: Sequence[Rows], by_member: Sequence[NDArray[Any]]) -> HeldOut:
+        """Collect coded rows of parts, one below the other, by the indices of every member's validation rows."""
+        indices = [np.unique(rows).astype(np.int64) for rows in by_member]
+        chosen = evenly(np.unique(np.concatenate(indices)), _MOST_ROWS)
+        cells, first = [], 0
+        for part in parts:
+            of_part = chosen[(chosen >= first) & (chosen < first + len(part))] - first
+            cells.append(part.take(of_part).columns.cells)
+            first += len(part)
+        truth = [np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True)]
+        spread = [
+            1.0 if isinstance(target, ClassTarget) else float(values.std())
+            for target, values in zip(targets, truth, strict=True)
+        ]
+        positions = [np.searchsorted(chosen, np.intersect1d(rows, chosen)) for rows in indices]
+        return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions)
+
+
+def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_out: HeldOut) -> float:
+    """Choose the highest threshold at which the targets are still predicted nearly as well as at the best one.
+
+    At a threshold, inputs whose mean learned weight into every target is below it are removed from the targets'
+    sub-networks. Nearly is within one standard error of the mean loss of held-out rows.
+
+    Parameters
+    ----------
+    networks : Networks
+    weights : array of shape (nodes, nodes)
+        Mean learned weights of the edges.
+    held_out : HeldOut
+    """
+    n_features = networks.layout.n_features
+    into_targets = weights[:n_features, n_features:].max(axis=1)
+    thresholds = _candidates(into_targets)
+    means, errors = [], []
+    for threshold in thresholds:
+        losses = _losses(networks.of_features(into_targets >= threshold), held_out)
+        means.append(losses.mean())
+        errors.append(losses.std(ddof=1) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0)
+    best = int(np.argmin(means))
+    near = np.flatnonzero(np.array(means) <= means[best] + errors[best])
+    return float(thresholds[near[-1]])
+
+
+def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Keep at most ``most`` rows, evenly spaced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> evenly(np.arange(10), 4)
+    array([0, 3, 6, 9])
+    """
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
+
+
+def _candidates(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ascending thresholds: zero, and weights at which one more feature is left out."""
+    return np.r_[0.0, evenly(np.unique(weights[weights > 0]), _MOST_THRESHOLDS)]
+
+
+def _losses(networks: Networks, held_out: HeldOut) -> NDArray[np.float64]:
+    """Return the loss of every held-out row, summed over targets and averaged over the members it was for."""
+    total, count = np.zeros((2, len(held_out.cells)))
+    for member, rows in enumerate(held_out.by_member):
+        count[rows] += 1
+        predictions = networks.of_members(np.array([member])).predict(held_out.cells[rows])
+        for k, (target, predicted) in enumerate(zip(networks.preprocessing.targets, predictions, strict=True)):
+            values = held_out.truth[k][rows]
+            if isinstance(target, ClassTarget):
+                likely = predicted[0, np.arange(len(rows)), target.codes(values)]
+                total[rows] -= np.log(np.maximum(likely, 1e-12))
+            else:
+                total[rows] += ((predicted[0] - values) / held_out.spread[k]) ** 2
+    counted = count > 0
+    losses: NDArray[np.float64] = total[counted] / count[counted]
+    return losses

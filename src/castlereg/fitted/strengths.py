@@ -28,8 +28,8 @@ def edge_strengths(
 
     Leaving an edge out, the mean of its cause standing in for every value, costs the effect some log-likelihood a row,
     ``c``. The strength is ``sqrt(1 - exp(-2 c))``. For a numeric effect that is the root of the share of the squared
-    error without the edge that the edge takes away: like a correlation, 0 for an edge that carries nothing and 1 for one
-    that carries everything.
+    error without the edge that the edge takes away: like a correlation, 0 for an edge that carries nothing and 1 for
+    one that carries everything.
 
     Parameters
     ----------
@@ -85,7 +85,9 @@ def edge_strengths(
 
 
 def enough_rows(layout: Layout, width: int) -> int:
-    """Return how many rows are enough to measure strengths, fewer where nodes are many; ``width`` is the widest layer's.
+    """Return how many rows are enough to measure strengths, fewer where there are many nodes.
+
+    ``width`` is that of the widest layer.
 
     Examples
     --------

@@ -11,8 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from castlereg.acyclicity.cut import acyclic_cut, find_cycle, strong_edges
-from castlereg.graph.column_traits import ColumnTraits
 from castlereg.graph.constraints import unknown_node
+from castlereg.graph.sortability import ColumnTraits
 from castlereg.options import check_number, did_you_mean
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from castlereg.graph.causal_graph import CausalGraph
-from castlereg.graph.column_traits import ColumnTraits
+from castlereg.graph.sortability import ColumnTraits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,9 +24,9 @@ import scipy.special
 from numpy.typing import ArrayLike, NDArray
 
 from castlereg.layout import Layout
+from castlereg.losses import Batch
 from castlereg.network import Parameters, dense_weights, forward, squared_adjacency
-from castlereg.objective import Batch
-from castlereg.options import check_fraction, check_integer, check_number
+from castlereg.options import check_fraction, check_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +97,7 @@ def squared_errors(parameters: Parameters, batch: Batch, layout: Layout) -> Floa
     Parameters
     ----------
     parameters : Parameters
-        Of all sub-networks, or of the targets' alone.
+        Of all sub-networks, or only of the targets'.
     batch : Batch
         Standardized rows.
     layout : Layout
@@ -123,7 +123,7 @@ def squared_errors(parameters: Parameters, batch: Batch, layout: Layout) -> Floa
 
 
 def acyclicity(parameters: Parameters, layout: Layout) -> float:
-    """``R_Theta1`` of eq. 7, in float64; 0 for a network of targets alone, whose arrows all point at them."""
+    """``R_Theta1`` of eq. 7, in float64; 0 for a network of only the targets, whose edges all point at them."""
     weights = np.asarray(parameters.input_weights, np.float64)
     if weights.shape[1] < layout.n_nodes:
         return 0.0
@@ -136,8 +136,8 @@ def sub_gaussian_factor(losses: ArrayLike) -> float:
 
     The smallest number with ``mean(exp(t (L - mean L))) <= exp(t^2 s^2 / 2)`` for every ``t > 0``, the mean being that
     of the sample. It is at least the variance, and larger when the losses have a heavy right tail. Rows that were not
-    seen may be worse than any in the sample, and squared errors of unbounded columns are no sub-Gaussian variables at
-    all: an estimate, not a guarantee.
+    seen may be worse than any in the sample, and squared errors of unbounded columns are not sub-Gaussian at all:
+    an estimate, not a guarantee.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class GeneralizationBound:
         ``N``.
     gamma, s2, delta : float
     price_of_gamma : float
-        Added to ``log(8 / delta)`` when gamma was chosen after the fact, see :func:`generalization_bound`; else 0.
+        Added to ``log(8 / delta)`` when gamma was chosen after the fact, 0 otherwise; see :func:`generalization_bound`.
     """
 
     empirical_loss: float
@@ -445,9 +445,8 @@ def generalization_bound(
         check_number("gamma", gamma, above=0)
     if s2 is not None:
         check_number("s2", s2, least=0)
-    check_integer("member", member, least=0)
     parameters, batch = model.standardized(X, y, member)
-    layout = model.network_.layout
+    layout = model.model_.networks.layout
     layers = layers_of(parameters)
     losses = squared_errors(parameters, batch, layout)
     later = dense_weights(_float64(parameters))[1:]

@@ -92,8 +92,8 @@ def best_error(
     if std == 0:
         raw = 0.0
     elif model.function == "linear" and gaussian and not any(model.equations.n_levels[k] for k in children):
-        told = [model.edge_weights[node, child] / model.noise_stds[child] for child in children]
-        raw = 1 / (1 / std**2 + float(np.sum(np.square(told))))  # one over the precision of a normal distribution
+        slopes = [model.edge_weights[node, child] / model.noise_stds[child] for child in children]
+        raw = 1 / (1 / std**2 + float(np.sum(np.square(slopes))))  # one over the precision of a normal distribution
     else:
         _check_size(model, children, signals)
         features = model.equations.features[node]
@@ -109,7 +109,7 @@ def best_error(
 def parents_only_error(
     model: StructuralModel, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
 ) -> BestError:
-    """Return the lowest mean squared error of any predictor of a numeric node that sees its parents alone: its noise.
+    """Return the lowest mean squared error of any predictor of a numeric node that sees only its parents: its noise.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def _described(model: StructuralModel, node: int, signals: Array) -> list[Child]
 
 
 def _children(model: StructuralModel, node: int) -> list[int]:
-    """Return the children of a node, refusing those without noise."""
+    """Return the children of a node; raise for one without noise."""
     children: list[int] = np.flatnonzero(model.edge_weights[node]).tolist()
     for child in children:
         if not model.equations.n_levels[child] and model.noise_stds[child] == 0:

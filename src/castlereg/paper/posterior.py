@@ -20,9 +20,9 @@ from castlereg.synthetic.noise import NOISES, Noise
 Array = NDArray[np.float64]
 
 GRID: Final = 512  # points per row
-LEAST: Final = GRID // 3  # points that must fall where the density is; else the grid is drawn closer around it
+LEAST: Final = GRID // 3  # points that must fall where the density is; otherwise the grid is drawn closer around it
 ROUNDS: Final = 8  # each draws the grid closer, up to eighty times
-FEWEST: Final = 8  # points of several peaks together; with fewer in one of a hundred rows there is no telling
+FEWEST: Final = 8  # points of several peaks together; with fewer in one of a hundred rows the shape is unknown
 NEGLIGIBLE: Final = 16.0  # e^-16 of the highest density, a ten-millionth
 
 
@@ -56,7 +56,7 @@ Child = NumericChild | CategoricalChild
 
 
 def merged(children: list[Child]) -> list[Child]:
-    """Replace numeric children with Gaussian noise by one that tells as much, if the target has a single feature.
+    """Replace numeric children with Gaussian noise by one as informative, if the target has a single feature.
 
     With ``e_c`` the noise and ``w_c`` the weight of child c, ``sum (e_c - w_c t)^2`` depends on t as
     ``(sum w_c e_c / w - w t)^2`` with ``w^2 = sum w_c^2``.

@@ -67,25 +67,19 @@ def released_start(
     shape = start.input_weights.shape
     rng = network_stream(seed, OfNetwork.SHARED_LAYERS, 0)
     drawn = 0.01 * rng.standard_normal((shape[0], shape[2]), np.float32)
-    start = start._replace(input_weights=drawn[:, None] * layout.edge_mask()[:, list(nodes), None])
-    if start.output_weights is None:
-        return start
-    outputs = np.stack(
-        [
-            network_stream(seed, OfNetwork.SUB_NETWORK, node_stream(layout, node)).standard_normal(
-                start.output_weights.shape[1:], np.float32
-            )
-            for node in nodes
-        ]
-    )
-    return start._replace(output_weights=outputs)  # type: ignore[arg-type]
+    changed: dict[str, Any] = {"input_weights": drawn[:, None] * layout.edge_mask()[:, list(nodes), None]}
+    if start.output_weights is not None:
+        streams = [network_stream(seed, OfNetwork.SUB_NETWORK, node_stream(layout, node)) for node in nodes]
+        shape = start.output_weights.shape[1:]
+        changed["output_weights"] = np.stack([stream.standard_normal(shape, np.float32) for stream in streams])
+    return start._replace(**changed)
 
 
 def released_options(reg_beta: float = 5.0, reg_lambda: float = 1.0, **castle: Any) -> dict[str, Any]:
     """Return the options with which an estimator trains as the released code does.
 
-    Two hidden layers of width 32, its own start, batches that are drawn independently, and checkpoints and patience from
-    epoch 50 on.
+    Two hidden layers of width 32, its own start, batches that are drawn independently, and checkpoints and patience
+    from epoch 50 on.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Models in files: one safetensors file with the model's JSON and a digest in its metadata, without pickle.
 
-``model_file`` saves and loads; ``container`` is the file; ``model_state`` takes an estimator apart and puts it together
-again, one file per part; ``values`` writes options, kind by kind.
+``model_file`` saves and loads; ``container`` is the file; ``model_state`` takes an estimator and its ``FittedModel``
+apart and puts them together again, one file per part; ``values`` writes options, kind by kind.
 """
 
 from castlereg.persistence.errors import ModelFileError

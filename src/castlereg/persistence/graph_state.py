@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from castlereg.graph import CausalGraph
-from castlereg.graph.column_traits import ColumnTraits
+from castlereg.graph.sortability import ColumnTraits
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.json_content import fields

@@ -50,7 +50,7 @@ def checked(value: Any, kind: Any, where: str) -> Any:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Tell whether a value is of a type, subtypes not counted: True is not an int."""
+    """Return whether a value is of a type, subtypes not counted: True is not an int."""
     if get_origin(kind) in (list, tuple):  # tuple[str, ...] is a list in JSON
         return type(value) is list and all(_fits(item, get_args(kind)[0]) for item in value)
     if get_origin(kind) is Literal:

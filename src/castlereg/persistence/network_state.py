@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from castlereg.data.rows import Coding
-from castlereg.estimators.fitted_network import FittedNetwork
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.table import Standardization
+from castlereg.fitted import Networks
 from castlereg.network import Dense, Parameters
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.json_content import fields
-from castlereg.training.standardization import Standardization
 
 
-def write_networks(network: FittedNetwork, where: str, arrays: Arrays) -> dict[str, Any]:
-    """Return the form of a stack as JSON; weights and scales are added to the arrays, ``where`` before their names."""
-    parameters = network.parameters
-    weights = {**parameters._asdict(), **network.standardization._asdict()}
+def write_networks(networks: Networks, arrays: Arrays) -> dict[str, Any]:
+    """Return the form of the networks as JSON; weights and scales are added to the arrays."""
+    parameters = networks.parameters
+    weights = {**parameters._asdict(), **networks.standardization._asdict()}
     del weights["hidden"]
     for m, layer in enumerate(parameters.hidden):
         weights |= {f"hidden/{m}/weights": layer.weights, f"hidden/{m}/bias": layer.bias}
@@ -27,23 +27,23 @@ def write_networks(network: FittedNetwork, where: str, arrays: Arrays) -> dict[s
             continue
         if not np.isfinite(array).all():
             raise ValueError(f"the model's {name} are not finite, so it cannot predict: fit it again")
-        arrays[f"{where}/{name}"] = array
+        arrays[f"networks/{name}"] = array
     return {
-        "members": network.n_members,
-        "all_nodes": network.has_all_nodes,
+        "members": networks.n_members,
+        "all_nodes": networks.has_all_nodes,
         "linear": parameters.output_weights is None,
         "hidden_layers": len(parameters.hidden),
     }
 
 
-def read_networks(content: Any, where: str, coding: Coding, arrays: StoredArrays) -> FittedNetwork:
+def read_networks(content: Any, preprocessing: Preprocessing, arrays: StoredArrays) -> Networks:
     """Undo :func:`write_networks`."""
     form = fields(content, "its networks", members=int, all_nodes=bool, linear=bool, hidden_layers=int)
-    layout = coding.layout
+    layout = preprocessing.layout
     n_nodes = layout.n_nodes if form.all_nodes else len(layout.targets)
 
     def take(name: str, *shape: int | None) -> Any:
-        return arrays.take(f"{where}/{name}", np.float32, (form.members, *shape), finite=True)
+        return arrays.take(f"networks/{name}", np.float32, (form.members, *shape), finite=True)
 
     inputs = take("input_weights", layout.n_channels, n_nodes, layout.output_width if form.linear else None)
     width = inputs.shape[-1]
@@ -69,4 +69,4 @@ def read_networks(content: Any, where: str, coding: Coding, arrays: StoredArrays
         take("clip_rate", layout.n_channels) if clipped else None,
         None if all_numeric else take("null_loss", layout.n_nodes),
     )
-    return FittedNetwork(layout, parameters, standardization, coding.encoder)
+    return Networks(preprocessing, parameters, standardization)

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from sklearn import model_selection as splitters
 
 from castlereg import regularizers
+from castlereg.estimators.recipe import Recipe
 from castlereg.graph import EdgeConstraints
 from castlereg.notices import warn_user
 from castlereg.persistence.container import DTYPES, Arrays, StoredArrays
 from castlereg.persistence.errors import Unreadable
 from castlereg.persistence.json_content import checked, fields
-from castlereg.regularizers.released_castle import ReleasedCastle
 
 _MAX_DEPTH = 12
 _MAX_CHARACTERS = 50_000_000  # of a text array, which takes as many for every text as for the longest
@@ -31,7 +31,7 @@ CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         *(regularizers.Castle, regularizers.L1, regularizers.L2, regularizers.Dropout, regularizers.Autoencoder),
-        *(regularizers.BatchNorm, regularizers.InputNoise, regularizers.MixUp, ReleasedCastle, EdgeConstraints),
+        *(regularizers.BatchNorm, regularizers.InputNoise, regularizers.MixUp, EdgeConstraints, Recipe),
         *(splitters.KFold, splitters.StratifiedKFold, splitters.GroupKFold, splitters.StratifiedGroupKFold),
         *(splitters.ShuffleSplit, splitters.StratifiedShuffleSplit, splitters.GroupShuffleSplit),
         *(splitters.TimeSeriesSplit, splitters.PredefinedSplit, splitters.LeaveOneOut, splitters.LeaveOneGroupOut),
@@ -46,14 +46,17 @@ class NoWrittenForm(Exception):
 
 def write_option(name: str, value: Any, arrays: Arrays) -> Any:
     """Write an option, or None with a warning if only pickle could store it: no option is needed to predict."""
+    with_value = dict(arrays)
     try:
-        return write_value(value, arrays)
+        content = write_value(value, with_value)
     except NoWrittenForm as error:
+        advice = "" if name.endswith("_") else "; set it before you fit again"
         warn_user(
-            f"{name}={value!r} is not saved: {error}. The loaded model predicts the same and has {name}=None; "
-            "set it before you fit again"
+            f"{name}={value!r} is not saved: {error}. The loaded model predicts the same and has {name}=None{advice}"
         )
         return None
+    arrays |= with_value  # with nothing of a value that was left out
+    return content
 
 
 def write_value(value: Any, arrays: Arrays, depth: int = 0) -> Any:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import jax.numpy as jnp
 from jax import Array, lax
 
-from castlereg.acyclicity import ACYCLICITY, Acyclicity, acyclicity_function
+from castlereg.acyclicity import ACYCLICITY, Acyclicity
 from castlereg.castle import acyclicity_loss, dag_loss, l1_norm, reconstruction_loss
 from castlereg.losses import log_likelihood_loss
 from castlereg.network import squared_adjacency
 from castlereg.options import check_choice, check_integer, check_number
 from castlereg.regularizers.norms import capacity_norm, group_norm
-from castlereg.regularizers.protocol import Own, Pass, Regularizer
+from castlereg.regularizers.protocol import Own, Pass, Regularizer, check_regularizers
 
+# Up to here the exponential is within a few percent of a training step; see docs/decisions/0014.
+_MOST_NODES_OF_EXPM = 200
 _CAPACITY_FOR_GRAPH = 0.1  # chosen with the phases of the graph objective, see castlereg.training.plan
 
 
@@ -24,8 +26,8 @@ _CAPACITY_FOR_GRAPH = 0.1  # chosen with the phases of the graph objective, see 
 class Castle(Regularizer):
     """Add ``lambda * (reconstruction + acyclicity + beta * sparsity)`` to the loss.
 
-    Each of the three terms can be switched off, as in the paper's ablation study, down to only the sparsity of the input
-    layer. Estimators take it as ``castle=Castle(...)`` for the details of the penalty; their own ``reg_beta``,
+    Each of the three terms can be switched off, as in the paper's ablation study, down to only the sparsity of the
+    input layer. Estimators take it as ``castle=Castle(...)`` for the details of the penalty; their own ``reg_beta``,
     ``reg_lambda`` and ``objective`` go before the ones given here.
 
     Parameters
@@ -43,7 +45,7 @@ class Castle(Regularizer):
         Whether all columns are reconstructed.
     acyclicity : {"expm", "logdet", "auto"}, callable or None
         Acyclicity function: a key of :data:`castlereg.acyclicity.ACYCLICITY`; ``"auto"``, the one that suits the number
-        of nodes (:func:`castlereg.acyclicity.acyclicity_function`); or a JAX function h(A). None leaves the term out.
+        of nodes (:func:`acyclicity_function`); or a JAX function h(A). None leaves the term out.
     sparsity : {"l1", "group"} or None
         Norm of the input layers: the paper's l1, or one l2 norm per edge. None leaves the term out.
     capacity : bool
@@ -165,6 +167,23 @@ class Castle(Regularizer):
         return group_norm(seen.parameters.input_weights, seen.layout, penalized)
 
 
+def castle_beside(estimator: Any, castle: Castle, **options: Any) -> tuple[Regularizer, ...]:
+    """Put CASTLE with an estimator's own options before its other regularizers."""
+    name, others = type(estimator).__name__, check_regularizers(estimator.regularizers)
+    if castle_of(others) is not None:
+        raise ValueError(
+            f"{name} has Castle already: give its details as castle=Castle(...), or use "
+            f"{name.replace('Castle', 'Network')}(regularizers=[Castle(...)])"
+        )
+    for option, value in options.items():
+        given = getattr(castle, option)
+        if given not in (value, getattr(type(castle), option)):
+            raise ValueError(
+                f"castle has {option}={given!r}, but the estimator's own option is {value!r}: give it to {name}"
+            )
+    return replace(castle, **options), *others
+
+
 def castle_of(regularizers: Sequence[Regularizer]) -> Castle | None:
     """Return CASTLE among regularizers, if it is there."""
     return next((regularizer for regularizer in regularizers if isinstance(regularizer, Castle)), None)
@@ -176,3 +195,27 @@ def acyclicity_of(regularizers: Sequence[Regularizer], n_nodes: int) -> Acyclici
     if castle is None or castle.acyclicity is None:
         return None
     return acyclicity_function(castle.acyclicity, n_nodes)
+
+
+def acyclicity_function(choice: str | Acyclicity, n_nodes: int) -> Acyclicity:
+    """Return the function that a choice stands for.
+
+    Parameters
+    ----------
+    choice : str or callable
+        A key of :data:`castlereg.acyclicity.ACYCLICITY`; ``"auto"``: ``"expm"``, the paper's, up to 200 nodes, and
+        ``"logdet"`` beyond; or a function h(A), which is returned as it is.
+    n_nodes : int
+        Columns and targets.
+
+    Examples
+    --------
+    >>> from castlereg.acyclicity import log_determinant, trace_exponential
+    >>> acyclicity_function("auto", 14) is trace_exponential, acyclicity_function("auto", 1000) is log_determinant
+    (True, True)
+    """
+    if callable(choice):
+        return choice
+    if choice == "auto":
+        choice = "expm" if n_nodes <= _MOST_NODES_OF_EXPM else "logdet"
+    return ACYCLICITY[choice]

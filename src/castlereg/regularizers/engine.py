@@ -63,8 +63,8 @@ def regularized_loss(
     Parameters
     ----------
     parameters : Parameters
-        Of the sub-networks of :func:`trained_nodes`, with zero weights for forbidden edges. The trainer starts from such
-        weights and masks their gradient; in a loop of your own use :func:`castlereg.network.mask_inputs`.
+        Of the sub-networks of :func:`trained_nodes`, with zero weights for forbidden edges. The trainer starts from
+        such weights and masks their gradient; in a loop of your own use :func:`castlereg.network.mask_inputs`.
     batch : Batch
     regularizers : sequence of Regularizer
         None: a plain network. ``[Castle()]``: the paper's objective, :func:`castlereg.castle.castle_loss`.

@@ -25,7 +25,7 @@ def weight_norm(parameters: Parameters, of_weight: Callable[[Array], Array], nod
 
 
 def group_norm(input_weights: Array, layout: Layout, penalized: Array | None = None) -> Array:
-    """Sum over edges of the l2 norm of their weights, the group lasso; arguments as in :func:`castlereg.castle.l1_norm`."""
+    """Sum over edges of the l2 norm of their weights, the group lasso; see :func:`castlereg.castle.l1_norm`."""
     if penalized is not None:
         input_weights = input_weights * penalized[:, :, None]
     squares = squared_adjacency(input_weights, layout)

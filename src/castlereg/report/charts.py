@@ -1,4 +1,4 @@
-"""Where dots, lines and ticks of the small charts go; the template only writes them down."""
+"""Coordinates of the dots, lines and ticks of the small charts; the template only writes them down."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOG_FROM = 5.0  # values that differ by more than this factor need a logarithmi
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark on an axis: where, and what is written."""
+    """A mark on an axis: its coordinate and its label."""
 
     at: float
     label: str
@@ -23,7 +23,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Frame:
-    """Size of a chart and the box that its data fill, from the top left corner."""
+    """Size of a chart, and the box of its data, from the top left corner."""
 
     width: float
     height: float
@@ -45,7 +45,7 @@ class ScatterChart:
 
 @dataclass(frozen=True)
 class CurveChart:
-    """Curves over epochs: light lines, a strong one, and dots; lines as points of an SVG polyline."""
+    """Curves over epochs: light lines, a strong one, and dots; lines are the points of SVG polylines."""
 
     frame: Frame
     x_ticks: tuple[Tick, ...]
@@ -66,16 +66,7 @@ class WhiskerChart:
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Choose round numbers between two bounds, about so many.
-
-    Parameters
-    ----------
-    low, high : float
-    count : int
-
-    Returns
-    -------
-    list of float
+    """Choose about ``count`` round numbers between two bounds.
 
     Examples
     --------
@@ -94,18 +85,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float, count: int = 6) -> list[float]:
-    """Choose 1, 2 and 5 times powers of ten between two bounds, or powers alone where these are too many.
-
-    Parameters
-    ----------
-    low, high : float
-        Positive.
-    count : int
-        At most so many.
-
-    Returns
-    -------
-    list of float
+    """Choose 1, 2 and 5 times powers of ten between two positive bounds, or only powers if these exceed ``count``.
 
     Examples
     --------
@@ -123,17 +103,19 @@ def log_ticks(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def scatter_chart(points: Sequence[Point]) -> ScatterChart:
-    """Place points (true, predicted) on two equal axes."""
+    """Draw points (true, predicted) on two equal axes."""
     frame = Frame(360, 330, left=52, top=10, right=350, bottom=286)
     low, high = _widened(min(map(min, points)), max(map(max, points)))
     x = _scale(low, high, frame.left, frame.right)
     y = _scale(low, high, frame.bottom, frame.top)
     marks = ticks(low, high)
-    return ScatterChart(frame, _marks(marks, x), _marks(marks, y), tuple((x(true), y(said)) for true, said in points))
+    return ScatterChart(
+        frame, _marks(marks, x), _marks(marks, y), tuple((x(true), y(predicted)) for true, predicted in points)
+    )
 
 
 def curve_chart(curves: Curves) -> CurveChart:
-    """Place the curves of training, on a logarithmic axis where values differ much."""
+    """Draw the curves of training, on a logarithmic axis if values differ much."""
     frame = Frame(420, 240, left=52, top=10, right=410, bottom=200)
     values = [value for line in curves.members for _, value in line]
     epochs = [epoch for line in curves.members for epoch, _ in line]
@@ -150,10 +132,10 @@ def curve_chart(curves: Curves) -> CurveChart:
         marks = ticks(low, high, 4)
     first, last = min(epochs), max(epochs)
     x = _scale(first, max(last, first + 1), frame.left, frame.right)
-    whole = [epoch for epoch in ticks(first, last) if epoch == int(epoch)]
+    whole_epochs = [epoch for epoch in ticks(first, last) if epoch == int(epoch)]
     return CurveChart(
         frame,
-        _marks(whole, x),
+        _marks(whole_epochs, x),
         _marks(marks, y),
         tuple(_polyline(line, x, y) for line in curves.members),
         _polyline(curves.mean, x, y),
@@ -163,7 +145,7 @@ def curve_chart(curves: Curves) -> CurveChart:
 
 
 def whisker_chart(measure: Measure) -> WhiskerChart:
-    """Place the scores of all methods on one axis."""
+    """Draw the scores of all methods on one axis."""
     low, high = _widened(min(s.low for s in measure.scores), max(s.high for s in measure.scores))
     width = 240.0
     x = _scale(low, high, 12, width - 12)
@@ -172,17 +154,17 @@ def whisker_chart(measure: Measure) -> WhiskerChart:
 
 
 def _widened(low: float, high: float) -> Point:
-    """Leave a little room on both sides."""
-    room = 0.04 * (high - low) or 0.5 * abs(low) or 1.0
-    return low - room, high + room
+    """Add a margin on both sides."""
+    margin = 0.04 * (high - low) or 0.5 * abs(low) or 1.0
+    return low - margin, high + margin
 
 
 def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
     return lambda value: start + (value - low) / (high - low) * (end - start)
 
 
-def _marks(values: Sequence[float], place: Callable[[float], float]) -> tuple[Tick, ...]:
-    return tuple(Tick(place(value), f"{value:,.6g}".replace("-", "\N{MINUS SIGN}")) for value in values)
+def _marks(values: Sequence[float], scale: Callable[[float], float]) -> tuple[Tick, ...]:
+    return tuple(Tick(scale(value), f"{value:,.6g}".replace("-", "\N{MINUS SIGN}")) for value in values)
 
 
 def _polyline(points: Sequence[Point], x: Callable[[float], float], y: Callable[[float], float]) -> str:

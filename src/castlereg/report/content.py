@@ -1,9 +1,8 @@
-"""Everything that a report shows, as plain data: nothing here knows of pages."""
+"""Everything that a report shows, as plain data, independent of the page."""
 
 from __future__ import annotations
 
 import datetime
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,77 +10,49 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator
-from castlereg.estimators.cross_validation import CrossValidation
+from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_known_rows
+from castlereg.estimators.castle import CastleEstimator
+from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
+from castlereg.regularizers import Castle
 from castlereg.report.cross_fitting import PLAIN, model_name, out_of_fold
 from castlereg.report.graph_view import GraphContent, graph_content
 from castlereg.report.scores import COVERAGE, DRAWS, TargetScores, score_target
 from castlereg.report.settings import Setting, settings_of, versions
 from castlereg.report.table_columns import Column, table_columns
 from castlereg.report.training_curves import TrainingContent, training_content
-
-RandomState = int | np.random.RandomState | np.random.Generator | None
+from castlereg.training import phases_for
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well the model predicts rows that it was not trained on.
-
-    Attributes
-    ----------
-    folds, draws : int
-    coverage : float
-        Of the intervals.
-    targets : tuple of TargetScores
-    note : str
-        How it was measured.
-    """
+    """How well the model predicts rows that it was not trained on."""
 
     folds: int
-    draws: int
-    coverage: float
+    draws: int  # of the bootstrap
+    coverage: float  # of the intervals
     targets: tuple[TargetScores, ...]
-    note: str
+    note: str  # how it was measured
 
 
 @dataclass(frozen=True)
 class ReportContent:
-    """Everything that a report shows.
-
-    Attributes
-    ----------
-    title, model, estimator : str
-        ``model`` is what the page calls it, ``estimator`` its class.
-    date : str
-    n_rows, n_columns : int
-    targets : tuple of str
-    seed : str
-        Of the model and of the report.
-    evaluation : Evaluation or None
-        None when it was not asked for.
-    graph : GraphContent or None
-        None for a model without a graph.
-    training : TrainingContent
-    columns : tuple of Column
-    settings : tuple of Setting
-    versions : tuple of (name, version)
-    """
+    """Everything that a report shows."""
 
     title: str
-    model: str
-    estimator: str
+    model: str  # its name on the page
+    estimator: str  # its class
     date: str
     n_rows: int
     n_columns: int
     targets: tuple[str, ...]
-    seed: str
-    evaluation: Evaluation | None
-    graph: GraphContent | None
+    seed: str  # of the model and of the report
+    evaluation: Evaluation | None  # None with evaluate=False
+    graph: GraphContent | None  # None for a model without a graph
     training: TrainingContent
     columns: tuple[Column, ...]
     settings: tuple[Setting, ...]
-    versions: tuple[tuple[str, str], ...]
+    versions: tuple[tuple[str, str], ...]  # names and versions of packages
 
 
 def report_content(
@@ -92,15 +63,15 @@ def report_content(
     title: str | None = None,
     evaluate: bool = True,
     cv: int = 5,
-    random_state: RandomState = None,
+    random_state: Seed = None,
     date: datetime.date | None = None,
-    progress: bool | None = None,
+    verbose: bool | None = None,
 ) -> ReportContent:
     """Collect everything that a report shows; :func:`render` makes a page of it.
 
     Parameters
     ----------
-    model, X, y, title, evaluate, cv, random_state, date, progress
+    model, X, y, title, evaluate, cv, random_state, date, verbose
         As in :func:`castlereg.report.write_report`.
 
     Returns
@@ -119,19 +90,16 @@ def report_content(
     """
     if not isinstance(model, NetworkEstimator):
         raise TypeError(
-            f"model={type(model).__name__} is no estimator of castlereg: a report needs its history and graph; for a "
-            "pipeline give its last step, and X as that step sees it"
+            f"{type(model).__name__} is not an estimator of castlereg, so that it has no history to report; for a "
+            "pipeline, give its last step, and X as that step gets it"
         )
     check_is_fitted(model)
     check_flag("evaluate", evaluate)
     check_integer("cv", cv, least=2)
-    rows = model._read_held_out(X, y, model.n_outputs_)
-    truth = list(rows.targets)
-    names = _target_names(model)
-    seed, told_seed = _seeds(model, random_state)
-    show = progress if progress is not None else sys.stderr.isatty() or "ipykernel" in sys.modules
-    graph = getattr(model, "graph_", None)
-    networks = model._fold_networks.n_members if isinstance(model, CrossValidation) else model.network_.n_members
+    fitted = model.model_
+    truth = list(read_known_rows(model, X, y, fitted.target_kinds).targets)
+    names = tuple(target.name for target in fitted.targets)
+    seed, seed_text = _seeds(model, random_state)
     return ReportContent(
         title=f"What predicts {' and '.join(names)}" if title is None else str(title),
         model=model_name(model),
@@ -139,25 +107,31 @@ def report_content(
         date=(datetime.date.today() if date is None else date).isoformat(),
         n_rows=len(truth[0]),
         n_columns=model.n_features_in_,
-        targets=tuple(names),
-        seed=told_seed,
-        evaluation=_evaluation(model, X, y, truth, names, int(cv), seed, bool(show)) if evaluate else None,
-        graph=None if graph is None else graph_content(graph, networks),
-        training=training_content(model.history_, model.validation_loss_),
-        columns=table_columns(model, len(truth[0])),
+        targets=names,
+        seed=seed_text,
+        evaluation=_evaluation(model, X, y, truth, int(cv), seed, shows_progress(verbose)) if evaluate else None,
+        graph=None if fitted.graph is None else graph_content(fitted.graph, fitted.networks.n_members),
+        training=training_content(fitted.history, fitted.validation_loss, _warmup(model)),
+        columns=table_columns(fitted.preprocessing, len(truth[0])),
         settings=settings_of(model),
         versions=versions(),
     )
 
 
-def _target_names(model: NetworkEstimator) -> list[str]:
-    return [target.name for target in model._coding.targets]
+def _warmup(model: NetworkEstimator) -> int:
+    """Return the number of epochs before the best epoch counts."""
+    book, plan = model.model_.folds, checked_plan(model, model.n_features_in_)
+    regularizers = model.regularizers if book is None else book.regularizers
+    if book is None and isinstance(model, CastleEstimator):
+        regularizers = [Castle(objective=model.objective)]
+    phases = phases_for(regularizers, plan.max_epochs, plan.warmup)
+    return sum(phase.epochs for phase in phases if not phase.counts)
 
 
-def _seeds(model: NetworkEstimator, random_state: RandomState) -> tuple[int, str]:
-    """Return the report's seed, and what to say of it and the model's."""
-    own = model.random_state
-    given = own if random_state is None and isinstance(own, int | np.integer) else random_state
+def _seeds(model: NetworkEstimator, random_state: Seed) -> tuple[int, str]:
+    """Return the report's seed, and a text that names it and the model's."""
+    of_model = model.random_state
+    given = of_model if random_state is None and isinstance(of_model, int | np.integer) else random_state
     if isinstance(given, np.random.RandomState):
         given = int(given.randint(2**31))
     elif isinstance(given, np.random.Generator):
@@ -165,41 +139,35 @@ def _seeds(model: NetworkEstimator, random_state: RandomState) -> tuple[int, str
     elif given is None:
         given = int(np.random.SeedSequence().generate_state(1)[0])
     check_integer("random_state", given, least=0)
-    of_model = str(own) if isinstance(own, int | np.integer) else "none" if own is None else type(own).__name__
-    return int(given), of_model if of_model == str(given) else f"model {of_model}, report {int(given)}"
+    text = str(of_model) if isinstance(of_model, int | np.integer | None) else type(of_model).__name__
+    return int(given), text if text == str(given) else f"model {text}, report {int(given)}"
 
 
 def _evaluation(
-    model: NetworkEstimator,
-    X: ArrayLike,
-    y: ArrayLike,
-    truth: list[NDArray[Any]],
-    names: list[str],
-    cv: int,
-    seed: int,
-    progress: bool,
+    model: NetworkEstimator, X: ArrayLike, y: ArrayLike, truth: list[NDArray[Any]], cv: int, seed: int, verbose: bool
 ) -> Evaluation:
     if cv > len(truth[0]):
-        raise ValueError(f"cv={cv} is more than the {len(truth[0])} rows: each fold needs one at least")
-    said = out_of_fold(model, X, y, truth, cv=cv, seed=seed, progress=progress).predictions
+        raise ValueError(f"cv={cv} folds of {len(truth[0])} rows: lower cv")
+    predictions = out_of_fold(model, X, y, truth, cv=cv, seed=seed, verbose=verbose).predictions
     targets = tuple(
-        score_target(target, name, truth[k], {method: one[k] for method, one in said.items()}, seed)
-        for k, (target, name) in enumerate(zip(model._coding.targets, names, strict=True))
+        score_target(target, truth[k], {method: predicted[k] for method, predicted in predictions.items()}, seed)
+        for k, target in enumerate(model.model_.targets)
     )
-    note = f"Every row was predicted by networks trained on the other folds, {cv} in all."
-    if PLAIN in said:
+    note = f"Every row was predicted by networks trained on the other folds ({cv} folds)."
+    if PLAIN in predictions:
         note += (
-            " Both kinds of network have the same folds, options and starting weights; the plain one has no "
-            "regularizer but early stopping."
+            " The plain network has the same folds, options and starting weights, but no regularizer except early "
+            "stopping."
         )
     note += (
-        f" Intervals hold {COVERAGE:.0%} of {DRAWS:,} draws of rows with replacement, the same for all methods: they "
-        "tell what other rows like these would change, not what other starting weights would."
+        f" The {COVERAGE:.0%} intervals come from {DRAWS:,} draws of rows with replacement, the same for all methods: "
+        "they show how the scores would vary with other rows like these, not with other starting weights."
     )
-    if isinstance(model, CrossValidation):
-        strengths = ", ".join(f"{name}={value:g}" for name, value in model.best_params_.items())
+    book = model.model_.folds
+    if book is not None:
+        strengths = ", ".join(f"{name}={value:g}" for name, value in book.results["params"][book.best].items())
         note += (
-            f" The strengths that the model chose on all rows ({strengths or 'none'}) were kept in every fold, with "
-            f"{model.network_.n_members} networks, so its own figures are a little too good."
+            f" The strengths chosen on all rows ({strengths or 'none'}) were used in every fold, with "
+            f"{model.model_.networks.n_members} networks, so the scores of the model are slightly too good."
         )
     return Evaluation(cv, DRAWS, COVERAGE, targets, note)

@@ -1,9 +1,8 @@
-"""Predictions of rows that nobody trained on: the model, the plain network, and a guess."""
+"""Out-of-fold predictions of the model, the plain network and a guess."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,28 +10,33 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from tqdm.auto import tqdm
 
-from castlereg.data.targets import NumericTarget, Target
+from castlereg.data.targets import NumericTarget, Target, TargetKind
 from castlereg.estimators import (
     CastleClassifier,
-    CastleMultiOutput,
     CastleRegressor,
     NetworkClassifier,
     NetworkMultiOutput,
     NetworkRegressor,
 )
-from castlereg.estimators.base import NetworkEstimator
+from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleEstimator
-from castlereg.estimators.castle_cv import CastleCV
-from castlereg.estimators.classification import Classification
-from castlereg.estimators.cross_validation import CrossValidation
-from castlereg.estimators.multi_output import MultiOutput
+from castlereg.regularizers.castle import castle_of
 
 PLAIN, GUESS = "plain network", "guess"
 
+_CASTLE: dict[TargetKind, type[CastleEstimator]] = {
+    "numbers": CastleRegressor,
+    "classes": CastleClassifier,
+}
+_NETWORK: dict[TargetKind, type[NetworkEstimator]] = {
+    "numbers": NetworkRegressor,
+    "classes": NetworkClassifier,
+    "any": NetworkMultiOutput,
+}
 
-@dataclass(frozen=True)
-class OutOfFold:
-    """What each method says of rows that it was not trained on.
+
+class OutOfFold(NamedTuple):
+    """Predictions for rows that a method was not trained on.
 
     Attributes
     ----------
@@ -54,9 +58,9 @@ def out_of_fold(
     *,
     cv: int,
     seed: int,
-    progress: bool,
+    verbose: bool,
 ) -> OutOfFold:
-    """Train clones on all folds but one and predict that one, for the model and the plain network alike.
+    """Train clones of the model and of the plain network on all folds but one, and predict that one.
 
     Both start from the same weights in each fold. The guess is the mean of the training rows, or their base rates.
 
@@ -66,49 +70,49 @@ def out_of_fold(
     X, y : array-like
         The table.
     truth : list of array of shape (rows,)
-        The targets of the table.
+        Its targets, as read.
     cv : int
-        Folds.
+        Number of folds.
     seed : int
         Decides the folds and the networks.
-    progress : bool
+    verbose : bool
         Show a progress bar.
 
     Returns
     -------
     OutOfFold
     """
-    targets = model._coding.targets
+    targets = model.model_.targets
     n_rows = len(truth[0])
     source = np.random.SeedSequence(seed)
     folds = fold_numbers(targets, truth, cv, np.random.default_rng(source.spawn(1)[0]))
     methods = {model_name(model): single(model)}
-    if getattr(methods[model_name(model)], "regularizers", ()) or isinstance(model, CastleEstimator):
+    if isinstance(model, CastleEstimator) or methods[model_name(model)].regularizers:
         methods[PLAIN] = plain(model)
     shapes = [(n_rows,) if isinstance(target, NumericTarget) else (n_rows, len(target.classes)) for target in targets]
     predictions = {name: [np.zeros(shape) for shape in shapes] for name in [*methods, GUESS]}
-    seeds = [int(one) for one in source.generate_state(cv)]
-    with tqdm(total=cv * len(methods), desc="cross-fitting", unit="fit", disable=not progress) as bar:
+    seeds = source.generate_state(cv).tolist()
+    with tqdm(total=cv * len(methods), desc="cross-fitting", unit="fit", disable=not verbose) as bar:
         for fold in range(cv):
-            train, held = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+            train, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
             for name, method in methods.items():
-                one = clone(method).set_params(random_state=seeds[fold])
-                one.fit(_safe_indexing(X, train), _safe_indexing(y, train))
-                said = one._decoded(_safe_indexing(X, held))
-                for k, (mine, known) in enumerate(zip(targets, one._coding.targets, strict=True)):
-                    predictions[name][k][_cells(held, mine, known)] = said[k]
+                fitted = clone(method).set_params(random_state=seeds[fold])
+                fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
+                predicted = fitted.model_.predict(read_features(fitted, _safe_indexing(X, held_out)))
+                for k, (target, known) in enumerate(zip(targets, fitted.model_.targets, strict=True)):
+                    predictions[name][k][_cells(held_out, target, known)] = predicted[k]
                 bar.update()
             for k, target in enumerate(targets):
-                predictions[GUESS][k][held] = _guess(target, truth[k][train])
+                predictions[GUESS][k][held_out] = _guess(target, truth[k][train])
     return OutOfFold(predictions, folds)
 
 
 def fold_numbers(
     targets: tuple[Target, ...], truth: list[NDArray[Any]], cv: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Deal rows out to folds at random, a share of every class of the first target that has classes.
+    """Assign rows to folds at random, in proportion to the classes of the first target that has classes.
 
-    Rare classes are dealt out too, however few rows they have.
+    Rare classes are allowed, however few rows they have.
     """
     n_rows = len(truth[0])
     order = rng.permutation(n_rows)
@@ -121,50 +125,43 @@ def fold_numbers(
 
 
 def model_name(model: NetworkEstimator) -> str:
-    """Say what the model is in a table of methods."""
+    """Return the name of the model in a table of methods."""
     return "CASTLE" if isinstance(model, CastleEstimator) else "this model"
 
 
 def single(model: NetworkEstimator) -> NetworkEstimator:
-    """Return the estimator to train in each fold, unfitted.
+    """Return the unfitted estimator to train in each fold.
 
-    It is the model itself, unless it chooses by cross-validation: then it is the single estimator with the chosen
-    strengths and as many networks as the model predicts with.
+    It is the model itself, unless that was cross-validated: then it is the single estimator with the chosen strengths
+    and as many networks.
     """
-    if not isinstance(model, CrossValidation):
+    book = model.model_.folds
+    if book is None:
         return clone(model).set_params(verbose=False)
-    if isinstance(model, CastleCV):
-        castle = CastleClassifier if isinstance(model, Classification) else CastleRegressor
-        return _with_options(castle(model.reg_beta_, model.reg_lambda_), model)
-    network = NetworkClassifier if isinstance(model, Classification) else NetworkRegressor
-    return _with_options(network(), model).set_params(regularizers=model.best_regularizers_)
+    castle = castle_of(book.regularizers)
+    if isinstance(model, CastleEstimator) and castle is not None:
+        strengths = {"reg_beta": float(castle.reg_beta), "reg_lambda": float(castle.reg_lambda)}
+        return _with_options(_CASTLE[model.target_kind](), model, castle=castle, **strengths)
+    return _with_options(_NETWORK[model.target_kind](), model, regularizers=book.regularizers)
 
 
 def plain(model: NetworkEstimator) -> NetworkEstimator:
-    """Return the same network without any regularizer but early stopping, unfitted."""
-    if isinstance(model, MultiOutput):
-        return _with_options(NetworkMultiOutput(), model)
-    return _with_options(NetworkClassifier() if isinstance(model, Classification) else NetworkRegressor(), model)
+    """Return the unfitted network with the same options but no regularizer, only early stopping."""
+    return _with_options(_NETWORK[model.target_kind](), model, regularizers=())
 
 
-def _with_options(one: NetworkEstimator, model: NetworkEstimator) -> NetworkEstimator:
-    """Give an estimator the options of a model that both have."""
-    theirs = model.get_params(deep=False)
-    is_castle = isinstance(one, CastleRegressor | CastleClassifier | CastleMultiOutput)
-    shared = {
-        name: theirs[name]
-        for name in one.get_params(deep=False)
-        if name in theirs and (name != "regularizers" or is_castle)
-    }
-    n_members = model.network_.n_members if isinstance(model, CrossValidation) else model.n_members
-    return one.set_params(**shared | {"n_members": n_members, "verbose": False})
+def _with_options(estimator: NetworkEstimator, model: NetworkEstimator, **options: Any) -> NetworkEstimator:
+    """Give an estimator these options, and of the others those that the model has too."""
+    shared = {name: value for name, value in model.get_params(deep=False).items() if name in estimator.get_params()}
+    n_members = model.n_members if model.model_.folds is None else model.model_.networks.n_members
+    return estimator.set_params(**shared | {"n_members": n_members, "verbose": False} | options)
 
 
-def _cells(held: NDArray[np.int64], mine: Target, known: Target) -> Any:
-    """Say where a fold's predictions go: a fold may lack a rare class."""
-    if isinstance(mine, NumericTarget) or isinstance(known, NumericTarget):
-        return held
-    return np.ix_(held, np.searchsorted(mine.classes, known.classes))
+def _cells(rows: NDArray[np.int64], target: Target, known: Target) -> Any:
+    """Return the index of a fold's predictions; the fold may lack a rare class."""
+    if isinstance(target, NumericTarget) or isinstance(known, NumericTarget):
+        return rows
+    return np.ix_(rows, np.searchsorted(target.classes, known.classes))
 
 
 def _guess(target: Target, values: NDArray[Any]) -> Any:

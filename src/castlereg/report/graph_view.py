@@ -1,4 +1,4 @@
-"""What the page shows of a graph: its edges, and two pictures to choose from."""
+"""A graph on the page: its edges, and two pictures to choose from."""
 
 from __future__ import annotations
 
@@ -18,42 +18,24 @@ _SORTABILITY = {"varsortability": "Varsortability", "r2_sortability": "R²-sorta
 
 @dataclass(frozen=True)
 class Edge:
-    """A row of the table of edges.
-
-    Attributes
-    ----------
-    cause, effect : str
-    weight, confidence : float
-    direction : float or None
-        Of the networks that join the two, the share that has this direction; None if none joins them.
-    directed : bool
-        Whether the networks agree on the direction.
-    """
+    """A row of the table of edges."""
 
     cause: str
     effect: str
     weight: float
     confidence: float
-    direction: float | None
-    directed: bool
+    direction: (
+        float | None
+    )  # share of the networks with an edge between the two that have it this way; None without any
+    directed: bool  # whether the networks agree on the direction
 
 
 @dataclass(frozen=True)
 class DrawnEdge:
-    """An edge in a picture.
+    """An edge in a picture."""
 
-    Attributes
-    ----------
-    rank : int
-        Its place in the table of edges.
-    path, head, dashes : str
-        As :func:`castlereg.graph.drawing.svg.edge_shape` draws them.
-    width, opacity : float
-    into_target : bool
-    """
-
-    rank: int
-    path: str
+    rank: int  # its index in the table of edges
+    path: str  # path, head and dashes as of :mod:`castlereg.graph.drawing.svg`
     head: str
     dashes: str
     width: float
@@ -63,9 +45,9 @@ class DrawnEdge:
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A node in a picture: its place among the nodes, what is written, and its box from the top left corner."""
+    """A node in a picture: its index among the nodes, its label, and its box from the top left corner."""
 
-    place: int
+    index: int
     label: str
     is_target: bool
     x: float
@@ -76,75 +58,35 @@ class DrawnNode:
 
 @dataclass(frozen=True)
 class GraphView:
-    """One picture of a graph.
+    """One picture of a graph."""
 
-    Attributes
-    ----------
-    key : {"all", "neighbourhood"}
-    width, height : float
-    nodes : tuple of DrawnNode
-        From left to right.
-    edges : tuple of DrawnEdge
-        Weakest first, so that strong ones lie on top.
-    """
-
-    key: str
+    key: str  # "all" or "neighbourhood"
     width: float
     height: float
-    nodes: tuple[DrawnNode, ...]
-    edges: tuple[DrawnEdge, ...]
+    nodes: tuple[DrawnNode, ...]  # from left to right
+    edges: tuple[DrawnEdge, ...]  # weakest first, so that strong ones lie on top
 
 
 @dataclass(frozen=True)
 class GraphContent:
-    """All that is said of a graph.
-
-    Attributes
-    ----------
-    nodes, targets : tuple of str
-    edges : tuple of Edge
-        Strongest first.
-    n_edges : int
-        How many there are; very long lists are cut.
-    shown : int
-        How many of the strongest are shown at first.
-    n_networks : int
-        Whose agreement is the confidence.
-    views : tuple of GraphView
-    first_view : str
-        Key of the view shown at first.
-    summary, warnings : tuple of str
-        What the graph says of itself; warnings are those of its sortability.
-    sortability : tuple of (name, share)
-    not_proof : str
-    """
+    """Edges, pictures and summary of a graph."""
 
     nodes: tuple[str, ...]
     targets: tuple[str, ...]
-    edges: tuple[Edge, ...]
-    n_edges: int
-    shown: int
-    n_networks: int
+    edges: tuple[Edge, ...]  # strongest first
+    n_edges: int  # of the graph; very long lists are cut
+    shown: int  # number of the strongest edges that are shown at first
+    n_networks: int  # whose agreement is the confidence
     views: tuple[GraphView, ...]
-    first_view: str
-    summary: tuple[str, ...]
-    warnings: tuple[str, ...]
-    sortability: tuple[tuple[str, float], ...]
+    first_view: str  # key of the view shown at first
+    summary: tuple[str, ...]  # lines
+    warnings: tuple[str, ...]  # about sortability
+    sortability: tuple[tuple[str, float], ...]  # name and share
     not_proof: str = NOT_PROOF
 
 
 def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
-    """Decide what the page shows of a graph.
-
-    Parameters
-    ----------
-    graph : CausalGraph
-    n_networks : int
-        Whose agreement is the confidence.
-
-    Returns
-    -------
-    GraphContent
+    """List the edges of a graph that was learned by this many networks, and draw it.
 
     Examples
     --------
@@ -159,8 +101,8 @@ def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
     """
     frame = graph.edges()
     edges = tuple(
-        Edge(cause, effect, weight, confidence, None if np.isnan(way) else way, directed=not way < AGREEMENT)
-        for cause, effect, weight, confidence, way in frame.head(_MOST_LISTED).itertuples(index=False)
+        Edge(cause, effect, weight, confidence, None if np.isnan(share) else share, directed=not share < AGREEMENT)
+        for cause, effect, weight, confidence, share in frame.head(_MOST_LISTED).itertuples(index=False)
     )
     near = _near(graph)
     views = (
@@ -185,7 +127,7 @@ def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
 
 
 def _summary(graph: CausalGraph, warnings: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the lines of the graph's summary but those that the page shows elsewhere."""
+    """Return the lines of the graph's summary without those that the page shows elsewhere."""
     text = graph.summary().removesuffix(NOT_PROOF).removesuffix("\n")
     for warning in reversed(warnings):
         text = text.removesuffix(warning).removesuffix("\n")
@@ -193,17 +135,17 @@ def _summary(graph: CausalGraph, warnings: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _shown_at_first(graph: CausalGraph, edges: pd.DataFrame, large: bool) -> int:
-    """Show twice as many edges as nodes; of large graphs as many as nodes, and a few of each target's own."""
+    """Show twice as many edges as nodes; in large graphs as many as nodes, and the first five of each target."""
     count = (1 if large else 2) * len(graph.nodes)
     if large:
         for target in graph.targets:
-            own = edges.index[(edges["cause"] == target) | (edges["effect"] == target)][:5]
-            count = max([count, *(own + 1)])
+            of_target = edges.index[(edges["cause"] == target) | (edges["effect"] == target)][:5]
+            count = max([count, *(of_target + 1)])
     return int(min(count, len(edges), _MOST_LISTED))
 
 
 def _near(graph: CausalGraph) -> list[str]:
-    """Name the Markov blankets of the targets by strong edges, in the order of the columns."""
+    """Return the Markov blankets of the targets by strong edges, in the order of the columns."""
     near = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
     return [node for node in graph.nodes if node in near]
 
@@ -211,34 +153,30 @@ def _near(graph: CausalGraph) -> list[str]:
 def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -> GraphView:
     drawn = picture(graph, edges, nodes)
     rank = {(row.cause, row.effect): int(row.Index) for row in edges.itertuples()}
-    place = {name: i for i, name in enumerate(graph.names)}
-    boxes = sorted(drawn.places.boxes.items(), key=lambda named: (named[1].x, named[1].y))
-    lines = [line for line in drawn.lines if rank[line.cause, line.effect] < _MOST_LISTED]
-    return GraphView(
-        key,
-        drawn.places.width,
-        drawn.places.height,
-        tuple(
-            DrawnNode(
-                place[name],
-                drawn.labels[name],
-                name in graph.targets,
-                box.x - box.width / 2,
-                box.y - box.height / 2,
-                box.width,
-                box.height,
-            )
-            for name, box in boxes
-        ),
-        tuple(
-            DrawnEdge(
-                rank[line.cause, line.effect],
-                *edge_shape(line, drawn.places.routes[line.cause, line.effect]),
-                dashes(line),
-                float(line.width),
-                float(line.opacity),
-                line.effect in graph.targets,
-            )
-            for line in lines
-        ),
-    )
+    index = {name: i for i, name in enumerate(graph.names)}
+    boxes = sorted(drawn.places.boxes.items(), key=lambda item: (item[1].x, item[1].y))
+    drawn_nodes = [
+        DrawnNode(
+            index[name],
+            drawn.labels[name],
+            name in graph.targets,
+            box.x - box.width / 2,
+            box.y - box.height / 2,
+            box.width,
+            box.height,
+        )
+        for name, box in boxes
+    ]
+    drawn_edges = [
+        DrawnEdge(
+            rank[line.cause, line.effect],
+            *edge_shape(line, drawn.places.routes[line.cause, line.effect]),
+            dashes(line),
+            float(line.width),
+            float(line.opacity),
+            line.effect in graph.targets,
+        )
+        for line in drawn.lines
+        if rank[line.cause, line.effect] < _MOST_LISTED
+    ]
+    return GraphView(key, drawn.places.width, drawn.places.height, tuple(drawn_nodes), tuple(drawn_edges))

@@ -1,4 +1,4 @@
-"""The page: a template filled with content, one file that needs nothing else."""
+"""From content to one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -13,27 +13,17 @@ from castlereg.graph.drawing.svg import printable
 from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
 from castlereg.report.content import ReportContent
 from castlereg.report.graph_view import GraphContent
-from castlereg.report.scores import decimals_of, number, told
+from castlereg.report.scores import decimals_of, number
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
 
 def render(content: ReportContent) -> str:
-    """Make a page of a report's content.
+    """Turn the content of a report, from :func:`report_content`, into an HTML page.
 
-    Everything is in the page: no font, picture, style or script comes from elsewhere, and the browser is told to
-    refuse any that tried. What comes from data is shown and never run.
-
-    Parameters
-    ----------
-    content : ReportContent
-        From :func:`report_content`.
-
-    Returns
-    -------
-    str
-        HTML. The same content gives the same page.
+    The same content gives the same page. It is self-contained: its security policy makes the browser block any font,
+    picture, style or script from elsewhere. Text from the data is shown and never run.
     """
     script = _asset("page.js")
     return page_template().render(
@@ -46,16 +36,7 @@ def render(content: ReportContent) -> str:
 
 
 def json_for_page(data: Any) -> str:
-    r"""Write JSON that can stand in a script element, whatever its strings hold.
-
-    Parameters
-    ----------
-    data : lists, dicts, strings, numbers
-
-    Returns
-    -------
-    str
-        In ASCII, without ``<``, ``>`` and ``&``.
+    r"""Write JSON that is safe in a script element: in ASCII, without ``<``, ``>`` and ``&``.
 
     Examples
     --------
@@ -69,13 +50,13 @@ def json_for_page(data: Any) -> str:
 
 
 def _graph_data(graph: GraphContent) -> dict[str, Any]:
-    """Return what the script needs to know; edges refer to nodes by their place."""
-    place = {name: i for i, name in enumerate(graph.nodes)}
+    """Return the data of the script; edges refer to nodes by their indices."""
+    index = {name: i for i, name in enumerate(graph.nodes)}
     return {
         "nodes": [printable(name) for name in graph.nodes],
-        "targets": [place[name] for name in graph.targets],
+        "targets": [index[name] for name in graph.targets],
         "edges": [
-            [place[e.cause], place[e.effect], e.weight, e.confidence, e.direction, e.directed] for e in graph.edges
+            [index[e.cause], index[e.effect], e.weight, e.confidence, e.direction, e.directed] for e in graph.edges
         ],
         "shown": graph.shown,
         "total": graph.n_edges,
@@ -85,11 +66,11 @@ def _graph_data(graph: GraphContent) -> dict[str, Any]:
 
 @cache
 def page_template() -> Template:
-    """Load the template, or say what it needs."""
+    """Load the template."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
-        raise ImportError("a report needs the package jinja2: pip install 'castlereg[report]'") from None
+        raise ImportError("a report needs jinja2; install it with: pip install 'castlereg[report]'") from None
     environment = Environment(
         loader=PackageLoader("castlereg.report"),
         autoescape=True,
@@ -99,7 +80,7 @@ def page_template() -> Template:
         # str itself, not Markup, which is what macros return.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters |= {"number": number, "told": told, "weight": _weight, "percent": _percent}
+    environment.filters |= {"number": number, "weight": _weight, "percent": _percent}
     environment.globals |= {
         "scatter_chart": scatter_chart,
         "curve_chart": curve_chart,
@@ -115,12 +96,12 @@ def _asset(name: str) -> str:
 
 
 def _hash(script: str) -> str:
-    """Return what the page's policy names the script by."""
+    """Return the hash by which the page's policy allows the script."""
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _weight(value: float) -> str:
-    """Write the weight of an edge: three digits that count."""
+    """Write the weight of an edge with three significant digits."""
     return f"{value:#.3g}"
 
 

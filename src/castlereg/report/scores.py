@@ -1,4 +1,4 @@
-"""How far predictions are off, with intervals over rows, and what that means in a sentence."""
+"""Scores of predictions with bootstrap intervals, and a verdict in words."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from castlereg.report.cross_fitting import GUESS, PLAIN
 
 COVERAGE = 0.95
 DRAWS = 1000
-_MOST_POINTS = 1000  # more hide one another
-_MOST_CLASSES = 20  # a wider table of confusions nobody reads
-# Another seed moves the error of ten networks by about this share, and that of one by five times as much (measured on
-# the diabetes table); intervals over rows know nothing of it.
+_MOST_POINTS = 1000  # more overlap
+_MOST_CLASSES = 20  # a larger confusion matrix is hard to read
+# Another seed changes the error of ten networks by about this share, and that of one by five times as much (measured on
+# the diabetes table); intervals over rows do not include this.
 _MATTERS = 0.01
-# Of a class that a fold never saw; scikit-learn's log loss has the same limit.
+# Of a class that was not in the training rows of a fold; scikit-learn's log loss has the same limit.
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and where it would lie with other rows like these, in 95 of 100 cases."""
+    """A score and its 95 % interval: how it would vary with other rows like these."""
 
     value: float
     low: float
@@ -34,93 +34,50 @@ class Interval:
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure of all methods.
-
-    Attributes
-    ----------
-    name, unit : str
-    lower_is_better : bool
-    decimals : int
-        As many as the intervals are worth.
-    scores : tuple of Interval
-        One for each method.
-    """
+    """One measure of all methods."""
 
     name: str
     unit: str
     lower_is_better: bool
-    decimals: int
-    scores: tuple[Interval, ...]
+    decimals: int  # that the intervals justify
+    scores: tuple[Interval, ...]  # one per method
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Rows whose predicted class had about the same probability.
-
-    Attributes
-    ----------
-    low, high : float
-        Bounds of the probability.
-    rows : int
-    said : float
-        Mean probability of the predicted class.
-    right : float
-        Share of rows of which it was the class.
-    """
+    """Rows whose predicted class had a probability between two bounds."""
 
     low: float
     high: float
     rows: int
-    said: float
-    right: float
+    probability: float  # mean, of the predicted class
+    accuracy: float  # share of rows whose class was predicted right
 
 
 @dataclass(frozen=True)
 class TargetScores:
-    """All that is said of the prediction of one target.
-
-    Attributes
-    ----------
-    target : str
-    is_numeric : bool
-    methods : tuple of str
-        The model first, the guess last.
-    measures : tuple of Measure
-        The first one decides.
-    differences : tuple of Interval
-        The model's first measure minus that of every other method, from the same rows.
-    verdict : tuple of str
-        Sentences.
-    points : tuple of (true, predicted)
-        Of the model, for targets of numbers; a random part of many rows.
-    classes : tuple of str
-    confusion : tuple of tuple of int
-        Rows of each true class by predicted class; empty for numbers and for very many classes.
-    reliability : tuple of Reliability
-    """
+    """Scores of all methods on one target."""
 
     target: str
     is_numeric: bool
-    methods: tuple[str, ...]
-    measures: tuple[Measure, ...]
-    differences: tuple[Interval, ...]
-    verdict: tuple[str, ...]
-    points: tuple[tuple[float, float], ...] = ()
+    methods: tuple[str, ...]  # the model first, the guess last
+    measures: tuple[Measure, ...]  # the verdict is about the first
+    differences: tuple[Interval, ...]  # the model's first measure minus that of each other method, on the same rows
+    verdict: tuple[str, ...]  # sentences
+    points: tuple[tuple[float, float], ...] = ()  # numeric targets: true and predicted values of some rows
     classes: tuple[str, ...] = ()
-    confusion: tuple[tuple[int, ...], ...] = ()
+    confusion: tuple[tuple[int, ...], ...] = ()  # rows by true and predicted class; empty for very many classes
     reliability: tuple[Reliability, ...] = ()
 
 
 def score_target(
-    target: Target, name: str, truth: NDArray[Any], predictions: dict[str, NDArray[np.float64]], seed: int
+    target: Target, truth: NDArray[Any], predictions: dict[str, NDArray[np.float64]], seed: int
 ) -> TargetScores:
     """Score all methods on one target.
 
     Parameters
     ----------
     target : NumericTarget or ClassTarget
-    name : str
-        What the page calls it.
     truth : array of shape (rows,)
     predictions : dict of str to array of shape (rows,) or (rows, classes)
         By method, the model first.
@@ -137,47 +94,39 @@ def score_target(
     >>> from castlereg.data.targets import NumericTarget
     >>> y = np.array([1.0, 2.0, 3.0, 4.0])
     >>> target = NumericTarget.fit(y, "y")
-    >>> scores = score_target(target, "y", y, {"CASTLE": y + 0.5, "guess": np.full(4, 2.5)}, seed=0)
+    >>> scores = score_target(target, y, {"CASTLE": y + 0.5, "guess": np.full(4, 2.5)}, seed=0)
     >>> [round(score.value, 3) for score in scores.measures[0].scores]
     [0.2, 1.0]
     """
-    methods = tuple(predictions)
+    methods, by_method = tuple(predictions), list(predictions.values())
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
     if isinstance(target, NumericTarget):
-        measures, differences = _of_numbers(truth.astype(np.float64), list(predictions.values()), rng)
-        shown = np.sort(rng.choice(len(truth), min(len(truth), _MOST_POINTS), replace=False))
-        points = zip(truth[shown].tolist(), predictions[methods[0]][shown].tolist(), strict=True)
+        measures, differences = _of_numbers(truth.astype(np.float64), by_method, rng)
         verdict = _verdict(methods, measures[0], differences, "error", " of the variance")
-        return TargetScores(name, True, methods, measures, differences, verdict, points=tuple(points))
+        shown = np.sort(rng.choice(len(truth), min(len(truth), _MOST_POINTS), replace=False))
+        points = tuple(zip(truth[shown].tolist(), by_method[0][shown].tolist(), strict=True))
+        return TargetScores(target.name, True, methods, measures, differences, verdict, points)
     codes = target.codes(truth)
-    measures, differences = _of_classes(codes, list(predictions.values()), rng)
+    measures, differences = _of_classes(codes, by_method, rng)
     verdict = _verdict(methods, measures[0], differences, "log loss", "")
-    mine = predictions[methods[0]]
-    classes = tuple(str(one) for one in target.classes.tolist())
-    confusion = _confusion(codes, mine) if len(classes) <= _MOST_CLASSES else ()
+    classes = tuple(str(label) for label in target.classes.tolist())
+    confusion = _confusion(codes, by_method[0]) if len(classes) <= _MOST_CLASSES else ()
+    by_probability = reliability(codes, by_method[0])
     return TargetScores(
-        name,
-        False,
-        methods,
-        measures,
-        differences,
-        verdict,
-        classes=classes,
-        confusion=confusion,
-        reliability=reliability(codes, mine),
+        target.name, False, methods, measures, differences, verdict, (), classes, confusion, by_probability
     )
 
 
 def _of_numbers(
     truth: NDArray[np.float64], predictions: list[NDArray[np.float64]], rng: np.random.Generator
 ) -> tuple[tuple[Measure, ...], tuple[Interval, ...]]:
-    """Return error as a share of the variance, R² and root mean squared error; and differences of the first."""
+    """Return the error as a share of the variance, R² and RMSE; and the differences of the first."""
     spread = truth.std()
-    squares = [((truth - said) / spread) ** 2 for said in predictions]
+    squares = [((truth - predicted) / spread) ** 2 for predicted in predictions]
     centred = (truth - truth.mean()) / spread
     sums = _resampled(np.column_stack([*squares, centred, centred**2]), rng)
     variance = sums[:, -1] - sums[:, -2] ** 2
-    # A draw of a few rows may hold one value alone: then nothing is a share of the variance, and the draw is left out.
+    # A draw from few rows may hold one value only: it has no variance, and is left out.
     variance = np.where(variance > 1e-9, variance, np.nan)
     shares = sums[:, :-2] / variance[:, None]
     errors = np.sqrt(sums[:, :-2]) * spread
@@ -191,10 +140,10 @@ def _of_numbers(
 def _of_classes(
     codes: NDArray[np.int64], predictions: list[NDArray[np.float64]], rng: np.random.Generator
 ) -> tuple[tuple[Measure, ...], tuple[Interval, ...]]:
-    """Return log loss and accuracy; and differences of the first."""
+    """Return log loss and accuracy; and the differences of the first."""
     rows = np.arange(len(codes))
-    losses = [-np.log(np.maximum(said[rows, codes], _LEAST_PROBABILITY)) for said in predictions]
-    right = [(said.argmax(axis=1) == codes).astype(np.float64) for said in predictions]
+    losses = [-np.log(np.maximum(predicted[rows, codes], _LEAST_PROBABILITY)) for predicted in predictions]
+    right = [(predicted.argmax(axis=1) == codes).astype(np.float64) for predicted in predictions]
     sums = _resampled(np.column_stack([*losses, *right]), rng)
     n = len(predictions)
     return (
@@ -204,14 +153,9 @@ def _of_classes(
 
 
 def _resampled(values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Average values, shape (rows, values), over all rows and over rows drawn with replacement.
+    """Average values, shape (rows, values), over all rows, then over each draw of rows: shape (1 + draws, values).
 
-    All columns have the same rows in each draw, so differences between them are paired.
-
-    Returns
-    -------
-    array of shape (1 + draws, values)
-        The first row is that of all rows.
+    A draw takes the same rows of all columns, so that differences between columns are paired.
     """
     n = len(values)
     draws = [np.bincount(rng.integers(n, size=n), minlength=n) @ values / n for _ in range(DRAWS)]
@@ -233,7 +177,7 @@ def _differences(values: NDArray[np.float64]) -> tuple[Interval, ...]:
 
 
 def decimals_of(scores: Sequence[Interval]) -> int:
-    """Say how many decimals intervals are worth: up to the first digit that is in doubt, two at least below 10.
+    """Return how many decimals to show: up to the first uncertain digit, and at least two below 10.
 
     Examples
     --------
@@ -242,15 +186,15 @@ def decimals_of(scores: Sequence[Interval]) -> int:
     >>> decimals_of([Interval(54.1, 50.2, 58.3)])
     1
     """
-    doubt = max((score.high - score.low) / 2 for score in scores)
+    half_width = max((score.high - score.low) / 2 for score in scores)
     size = max(abs(score.value) for score in scores)
     least = 2 if size < 10 else 1 if size < 100 else 0
-    # A doubt of nothing, as with a handful of rows that are all predicted right, would ask for endless digits.
-    return int(np.clip(np.ceil(-np.log10(doubt)) if doubt > 0 else least, least, 6))
+    # An interval without width, as when all of a few rows are predicted right, says nothing about decimals.
+    return int(np.clip(np.ceil(-np.log10(half_width)) if half_width > 0 else least, least, 6))
 
 
 def number(value: float, decimals: int) -> str:
-    """Write a number with so many decimals, with a real minus sign.
+    """Write a number with this many decimals and a real minus sign.
 
     Examples
     --------
@@ -263,49 +207,42 @@ def number(value: float, decimals: int) -> str:
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def told(score: Interval, decimals: int) -> str:
-    """Write an interval: value, then bounds.
+def with_interval(score: Interval, decimals: int, unit: str = "") -> str:
+    """Write a score, its unit and its interval.
 
     Examples
     --------
-    >>> told(Interval(0.47, 0.41, 0.55), 2)
+    >>> with_interval(Interval(0.47, 0.41, 0.55), 2)
     '0.47 [0.41, 0.55]'
     """
-    return f"{number(score.value, decimals)} [{number(score.low, decimals)}, {number(score.high, decimals)}]"
+    return f"{number(score.value, decimals)}{unit} [{number(score.low, decimals)}, {number(score.high, decimals)}]"
 
 
 def _verdict(
-    methods: tuple[str, ...], measure: Measure, differences: tuple[Interval, ...], what: str, unit: str
+    methods: tuple[str, ...], measure: Measure, differences: tuple[Interval, ...], name: str, unit: str
 ) -> tuple[str, ...]:
     """Say how good the model is, and whether it differs from the plain network and from the guess."""
     scores = dict(zip(methods, measure.scores, strict=True))
-    gaps = dict(zip(methods[1:], differences, strict=True))
-    model = methods[0]
-    subject = f"{model[0].upper()}{model[1:]}"
-    first = f"{number(scores[model].value, measure.decimals)}{unit} {_bounds(scores[model], measure.decimals)}"
-    sentences = []
+    difference_to = dict(zip(methods[1:], differences, strict=True))
+    model, decimals = methods[0], measure.decimals
+    first = f"{model[0].upper()}{model[1:]}'s {name} is {with_interval(scores[model], decimals, unit)}"
     if PLAIN in scores:
-        plain, gap = scores[PLAIN], gaps[PLAIN]
-        sentences.append(f"{subject}'s {what} is {first}; the plain network's is {told(plain, measure.decimals)}.")
-        size = told(gap, max(measure.decimals, decimals_of([gap])))
-        if gap.low <= 0 <= gap.high:
-            sentences.append(f"The difference, {size}, is within noise.")
-        elif abs(gap.value) < _MATTERS * plain.value:
-            sentences.append(f"The difference, {size}, is too small to matter.")
+        plain, difference = scores[PLAIN], difference_to[PLAIN]
+        size = with_interval(difference, max(decimals, decimals_of([difference])))
+        if difference.low <= 0 <= difference.high:
+            second = f"The difference, {size}, is within noise."
+        elif abs(difference.value) < _MATTERS * plain.value:
+            second = f"The difference, {size}, is too small to matter."
         else:
-            better = model if gap.value < 0 else "the plain network"
-            sentences.append(f"The difference is {size}: {better} is better, in this run.")
+            better = model if difference.value < 0 else "the plain network"
+            second = f"The difference is {size}: {better} is better, in this run."
+        sentences = [f"{first}; the plain network's is {with_interval(plain, decimals)}.", second]
     else:
-        sentences.append(f"{subject}'s {what} is {first}.")
-    guess, gap = scores[GUESS], gaps[GUESS]
-    naive = "Guessing the mean" if unit else "Guessing by base rates"
-    how = "worse" if gap.high < 0 else "better" if gap.low > 0 else "as good, within noise"
-    sentences.append(f"{naive} would be {how}, at {number(guess.value, measure.decimals)}.")
-    return tuple(sentences)
-
-
-def _bounds(score: Interval, decimals: int) -> str:
-    return f"[{number(score.low, decimals)}, {number(score.high, decimals)}]"
+        sentences = [f"{first}."]
+    difference = difference_to[GUESS]
+    guess = "Predicting the mean" if unit else "Predicting the base rates"
+    how = "worse" if difference.high < 0 else "better" if difference.low > 0 else "as good, within noise"
+    return (*sentences, f"{guess} would be {how}, at {number(scores[GUESS].value, decimals)}.")
 
 
 def _confusion(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) -> tuple[tuple[int, ...], ...]:
@@ -316,7 +253,7 @@ def _confusion(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) -> 
 
 
 def reliability(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) -> tuple[Reliability, ...]:
-    """Compare the probability of the predicted class with how often it was right, in tenths of the probability.
+    """Compare the probability of the predicted class with how often it was right, by tenths of the probability.
 
     Parameters
     ----------
@@ -332,15 +269,16 @@ def reliability(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) ->
     Examples
     --------
     >>> import numpy as np
-    >>> said = np.array([[0.95, 0.05], [0.91, 0.09], [0.4, 0.6]])
-    >>> [(one.rows, round(one.said, 2), one.right) for one in reliability(np.array([0, 1, 1]), said)]
+    >>> probabilities = np.array([[0.95, 0.05], [0.91, 0.09], [0.4, 0.6]])
+    >>> tenths = reliability(np.array([0, 1, 1]), probabilities)
+    >>> [(tenth.rows, round(tenth.probability, 2), tenth.accuracy) for tenth in tenths]
     [(1, 0.6, 1.0), (2, 0.93, 0.5)]
     """
-    said = probabilities.max(axis=1)
+    highest = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == codes
-    tenth = np.minimum((said * 10 + 1e-9).astype(np.int64), 9)
+    tenth = np.minimum((highest * 10 + 1e-9).astype(np.int64), 9)
     return tuple(
-        Reliability(t / 10, (t + 1) / 10, int(own.sum()), float(said[own].mean()), float(right[own].mean()))
+        Reliability(t / 10, (t + 1) / 10, int(rows.sum()), float(highest[rows].mean()), float(right[rows].mean()))
         for t in range(10)
-        if (own := tenth == t).any()
+        if (rows := tenth == t).any()
     )

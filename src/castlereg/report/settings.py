@@ -1,4 +1,4 @@
-"""With what a model was made: its options, and the versions of what it stands on."""
+"""The options of a model, and the versions of the packages it was made with."""
 
 from __future__ import annotations
 
@@ -25,14 +25,6 @@ class Setting:
 def settings_of(model: BaseEstimator) -> tuple[Setting, ...]:
     """List the options of an estimator, in the order of its signature.
 
-    Parameters
-    ----------
-    model : estimator
-
-    Returns
-    -------
-    tuple of Setting
-
     Examples
     --------
     >>> from castlereg import CastleRegressor
@@ -48,14 +40,14 @@ def settings_of(model: BaseEstimator) -> tuple[Setting, ...]:
 
 
 def _written(value: Any) -> str:
-    """Write a value the same way in every run: without places in memory."""
+    """Write a value the same way in every run: without addresses in memory."""
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return type(value).__name__
     return re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value))
 
 
 def versions() -> tuple[tuple[str, str], ...]:
-    """Name the versions of castlereg and of what it stands on."""
+    """Return the versions of castlereg, its main dependencies and Python."""
     from castlereg import __version__
 
     others = [(name, importlib.metadata.version(name)) for name in ("jax", "numpy", "scikit-learn")]

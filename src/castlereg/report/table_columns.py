@@ -1,63 +1,31 @@
-"""What every column was taken for."""
+"""The columns of the table and how they were read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from castlereg.data.targets import NumericTarget
-from castlereg.estimators.base import NetworkEstimator
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.targets import NumericTarget, Target
 
 _MOST_LEVELS = 8
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table, or a target.
-
-    Attributes
-    ----------
-    name, kind : str
-    is_target : bool
-    levels : tuple of str
-        The first few.
-    n_levels : int
-    missing : int
-        Gaps.
-    missing_share : float
-        Of all rows.
-    note : str
-    """
+    """One column of the table, or a target."""
 
     name: str
     kind: str
     is_target: bool
-    levels: tuple[str, ...]
-    n_levels: int
-    missing: int
-    missing_share: float
-    note: str
+    levels: tuple[str, ...] = ()  # the first few
+    n_levels: int = 0
+    missing: int = 0  # missing values
+    missing_share: float = 0.0  # of all rows
+    note: str = ""
 
 
-def table_columns(model: NetworkEstimator, n_rows: int) -> tuple[Column, ...]:
-    """List the columns of the table that a model was trained on, the targets first.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    n_rows : int
-
-    Returns
-    -------
-    tuple of Column
-    """
-    targets = [
-        Column(target.name, "numeric", True, (), 0, 0, 0.0, "")
-        if isinstance(target, NumericTarget)
-        else Column(
-            target.name, target.node.kind, True, _first(target.classes.tolist()), len(target.classes), 0, 0.0, ""
-        )
-        for target in model._coding.targets
-    ]
+def table_columns(preprocessing: Preprocessing, n_rows: int) -> tuple[Column, ...]:
+    """List the columns of a table with this many rows, the targets first."""
     features = [
         Column(
             column.name,
@@ -69,9 +37,15 @@ def table_columns(model: NetworkEstimator, n_rows: int) -> tuple[Column, ...]:
             min(column.missing / n_rows, 1.0),
             column.note,
         )
-        for column in model._coding.schema
+        for column in preprocessing.schema
     ]
-    return (*targets, *features)
+    return (*map(_of_target, preprocessing.targets), *features)
+
+
+def _of_target(target: Target) -> Column:
+    if isinstance(target, NumericTarget):
+        return Column(target.name, "numeric", True)
+    return Column(target.name, target.node.kind, True, _first(target.classes.tolist()), len(target.classes))
 
 
 def _first(levels: tuple[object, ...] | list[object]) -> tuple[str, ...]:

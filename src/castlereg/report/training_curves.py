@@ -1,4 +1,4 @@
-"""How training went: one curve for each network, and their mean."""
+"""The course of training: one curve per network, and their mean."""
 
 from __future__ import annotations
 
@@ -7,67 +7,45 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-_MOST_DRAWN = 40  # networks; more only blacken the picture
+_MOST_DRAWN = 40  # networks; the curves of more overlap
 
-Points = tuple[tuple[float, float], ...]
+Points = tuple[tuple[float, float], ...]  # epoch, value
 
 
 @dataclass(frozen=True)
 class Curves:
-    """One quantity over the epochs.
-
-    Attributes
-    ----------
-    title, unit : str
-    members : tuple of points (epoch, value)
-        One line for each network.
-    mean : points
-        While all networks train.
-    best : points
-        Where each network was best, which is what was kept.
-    """
+    """One quantity over the epochs."""
 
     title: str
     unit: str
-    members: tuple[Points, ...]
-    mean: Points
-    best: Points
+    members: tuple[Points, ...]  # one line per network
+    mean: Points  # over the epochs in which all networks train
+    best: Points  # one per network, at the epoch whose weights it has
 
 
 @dataclass(frozen=True)
 class TrainingContent:
-    """All that is said of training.
-
-    Attributes
-    ----------
-    n_networks : int
-    n_drawn : int
-    epochs : tuple of int
-        Fewest and most epochs that a network was trained for.
-    best_epochs : tuple of int
-        Earliest and latest best epoch.
-    validation_loss : float
-        Mean over networks, at the best epoch.
-    curves : tuple of Curves
-        Training objective and validation loss.
-    """
+    """Length of training, losses and curves."""
 
     n_networks: int
     n_drawn: int
-    epochs: tuple[int, int]
-    best_epochs: tuple[int, int]
-    validation_loss: float
-    curves: tuple[Curves, ...]
+    epochs: tuple[int, int]  # of the network that trained shortest, and longest
+    best_epochs: tuple[int, int]  # earliest and latest
+    validation_loss: float  # mean over networks, each at its best epoch
+    curves: tuple[Curves, ...]  # training objective and validation loss
 
 
-def training_content(history: pd.DataFrame, validation_loss: float) -> TrainingContent:
-    """Read the curves off a history.
+def training_content(history: pd.DataFrame, validation_loss: float, warmup: int = 0) -> TrainingContent:
+    """Turn a history into curves.
 
     Parameters
     ----------
     history : DataFrame
         ``history_`` of an estimator: one row per network and epoch.
     validation_loss : float
+        Mean over networks, each at its best epoch.
+    warmup : int
+        Epochs before the best epoch counts.
 
     Returns
     -------
@@ -84,7 +62,7 @@ def training_content(history: pd.DataFrame, validation_loss: float) -> TrainingC
     ((2, 2), ((2.0, 0.7),))
     """
     validation = history.pivot(index="epoch", columns="member", values="validation_loss")
-    best = validation.idxmin()
+    best = validation[validation.index > warmup].idxmin()
     lengths = history.groupby("member")["epoch"].max()
     drawn = list(validation.columns[:_MOST_DRAWN])
     return TrainingContent(
@@ -94,8 +72,10 @@ def training_content(history: pd.DataFrame, validation_loss: float) -> TrainingC
         best_epochs=(int(best.min()), int(best.max())),
         validation_loss=float(validation_loss),
         curves=(
-            _curves("Training objective", "all terms together", history, "objective", best, drawn),
-            _curves("Validation loss", "1 = nothing is known", history, "validation_loss", best, drawn),
+            _curves("Training objective", "sum of all terms", history, "objective", best, drawn),
+            _curves(
+                "Validation loss", "1 = predicting the mean or the base rates", history, "validation_loss", best, drawn
+            ),
         ),
     )
 

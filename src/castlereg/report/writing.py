@@ -8,8 +8,8 @@ from pathlib import Path
 from numpy.typing import ArrayLike
 
 from castlereg.atomic_write import atomic_write
-from castlereg.estimators.base import NetworkEstimator
-from castlereg.report.content import RandomState, report_content
+from castlereg.estimators.base import NetworkEstimator, Seed
+from castlereg.report.content import report_content
 from castlereg.report.page import page_template, render
 
 
@@ -22,9 +22,9 @@ def write_report(
     title: str | None = None,
     evaluate: bool = True,
     cv: int = 5,
-    random_state: RandomState = None,
+    random_state: Seed = None,
     date: datetime.date | None = None,
-    progress: bool | None = None,
+    verbose: bool | None = None,
 ) -> Path:
     """Write one self-contained HTML page on a fitted model: how well it predicts, its graph, how it was trained.
 
@@ -36,20 +36,20 @@ def write_report(
     y : array-like of shape (rows,) or (rows, targets)
         Its targets.
     path : str or Path
-        File to write, usually ``something.html``; its folder is made when there is none.
+        File to write, usually ``something.html``; missing folders are created.
     title : str, optional
-        By default made of the targets' names.
+        By default made from the names of the targets.
     evaluate : bool
-        Whether to measure how well the model predicts, against the plain network and a guess. Clones of the model are
-        trained anew for that, ``cv`` times, on rows of equal weight; without it the page takes a second.
+        Whether to cross-validate the model against the plain network and a guess. This trains clones of the model on
+        rows of equal weight, ``cv`` times; without it the page takes a second.
     cv : int
-        Folds of this measurement.
+        Number of folds.
     random_state : int, RandomState, Generator or None
-        Decides folds, networks and intervals; by default the model's own if that is a number, else a fresh one, which
-        the page shows. The same seed gives the same page.
+        Decides folds, networks and intervals; by default the model's if that is a number, otherwise a fresh one. The
+        page shows it, and the same seed gives the same page.
     date : date, optional
         Shown on the page; by default today.
-    progress : bool, optional
+    verbose : bool, optional
         Show a progress bar; by default in a terminal or notebook.
 
     Returns
@@ -59,15 +59,14 @@ def write_report(
 
     Notes
     -----
-    An estimator that chooses its strengths by cross-validation is measured with the strengths it chose on all rows, in
-    the single estimator with as many networks; the page says so.
+    An estimator that chooses its strengths by cross-validation is evaluated as the single estimator with these
+    strengths and as many networks; the page says so.
 
     Examples
     --------
     >>> import tempfile
     >>> from sklearn.datasets import load_diabetes
-    >>> from castlereg import CastleRegressor
-    >>> from castlereg.report import write_report
+    >>> from castlereg import CastleRegressor, write_report
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> model = CastleRegressor(max_epochs=3, random_state=0).fit(X, y)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -75,17 +74,9 @@ def write_report(
     ...     page.name
     'report.html'
     """
-    page_template()  # what is missing is better known before the training than after it
+    page_template()  # a missing package should raise before the training, not after it
     content = report_content(
-        model,
-        X,
-        y,
-        title=title,
-        evaluate=evaluate,
-        cv=cv,
-        random_state=random_state,
-        date=date,
-        progress=progress,
+        model, X, y, title=title, evaluate=evaluate, cv=cv, random_state=random_state, date=date, verbose=verbose
     )
     page = render(content)
     file = Path(path)

@@ -21,19 +21,17 @@ from castlereg.data.files import TableFile, check_columns
 from castlereg.data.missing import MISSING_MARKS
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, as_numbers, read_columns
-from castlereg.data.rows import Rows
+from castlereg.data.rows import Rows, n_held_out
 from castlereg.data.schema import named_columns
-from castlereg.data.splits import n_held_out
 from castlereg.data.survey import KindChanged, TableSurvey, TargetSurvey
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, TargetKind, check_target, fit_target, read_target
-from castlereg.fitted.threshold import HeldOut, evenly
-from castlereg.graph.column_traits import ColumnTraits
+from castlereg.fitted.networks import HeldOut, evenly
+from castlereg.graph.sortability import ColumnTraits
 from castlereg.random_streams import OfFit, fit_stream
-from castlereg.search.fit import Assignment, FitRequest
-from castlereg.search.table_data import FEWEST_ROWS, numbers_among
-from castlereg.training.row_file import RowFile
-from castlereg.training.sources import FileSource
+from castlereg.search.fit import FEWEST_ROWS, numbers_among
+from castlereg.search.request import Assignment, FitRequest
+from castlereg.training.file_source import FileSource, RowFile
 
 MOST_HELD_OUT = 100_000  # validation rows, which stay in memory; enough to know a mean loss to a few thousandths
 _MOST_FOR_THRESHOLD = 20_000

@@ -1,141 +1,30 @@
-"""One function for every fit: plain, cross-validated, or from a file that is read in chunks."""
+"""One function for every fit: plain, cross-validated, or from a file; and the data of a fit when they are in memory."""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from castlereg.data.class_weight import weighted_by_class
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.rows import Rows
-from castlereg.data.splits import Fold
-from castlereg.data.table import Table
-from castlereg.data.targets import ClassTarget
-from castlereg.fitted.graph import learned_graph
+from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_split
+from castlereg.data.table import MOST_AT_ONCE, Table, blocks
+from castlereg.data.targets import ClassTarget, TargetKind, fit_target
 from castlereg.fitted.model import FittedModel, FoldBook
-from castlereg.fitted.networks import Networks
-from castlereg.fitted.threshold import HeldOut
-from castlereg.graph.column_traits import ColumnTraits
+from castlereg.fitted.networks import HeldOut, Networks, evenly, learned_graph
+from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
+from castlereg.random_streams import OfFit, fit_stream
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.search.grid import Candidate, FoldGrid, choose, strengths_of, train_folds
-from castlereg.training import Plan
-from castlereg.training.sources import Source
-
-Score = Callable[[FittedModel, NDArray[np.int64]], float]
-
-
-@dataclass(frozen=True)
-class CrossValidation:
-    """How candidates are compared.
-
-    Parameters
-    ----------
-    cv : int, splitter or iterable of splits
-    y, groups : array-like, optional
-        For the splitter, in the user's order.
-    is_classifier : bool
-    score : callable, optional
-        Score of a model on some of the user's rows, higher is better; by default the negative validation loss.
-    one_standard_error : bool
-        Choose the strongest candidate within one standard error of the best.
-    """
-
-    cv: Any
-    y: Any = None
-    groups: ArrayLike | None = None
-    is_classifier: bool = False
-    score: Score | None = None
-    one_standard_error: bool = False
-
-
-@dataclass(frozen=True)
-class FoldRows:
-    """The folds of cross-validation, which :class:`castlereg.fitted.FoldBook` keeps."""
-
-    folds: list[Fold]  # in the user's order of rows
-    seeds: list[int]
-    left_out: Callable[[int], Rows]  # coded rows that a fold leaves out
-
-
-@dataclass(frozen=True)
-class Assignment(ABC):
-    """Rows prepared for training: encoded, and assigned to networks."""
-
-    preprocessing: Preprocessing
-    source: Table | Source
-    folds: Sequence[Fold]  # training and validation rows of each network of a candidate
-    seeds: Sequence[np.random.SeedSequence]  # of each
-    fold_rows: FoldRows | None = field(default=None, kw_only=True)  # of cross-validation
-
-    @abstractmethod
-    def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
-        """Return the validation rows of some networks."""
-
-    @abstractmethod
-    def some_rows(self, most: int) -> Table:
-        """Return at most ``most`` rows, evenly spaced."""
-
-    @abstractmethod
-    def traits(self) -> ColumnTraits | None:
-        """Measure the columns and targets that are numbers, in the units of the table."""
-
-
-class Data(Protocol):
-    """Rows to learn from, in memory or in a file."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of features and targets."""
-
-    def prepared(self, request: FitRequest) -> AbstractContextManager[Assignment]:
-        """Encode the rows, and assign them to networks."""
-
-
-@dataclass(frozen=True)
-class FitRequest:
-    """What to fit, and how.
-
-    Parameters
-    ----------
-    data : Data
-        :class:`castlereg.search.table_data.TableData` or :class:`castlereg.search.file_data.FileData`.
-    plan : Plan
-    candidates : sequence of tuple of Regularizer
-        To choose among; one without cross-validation.
-    seed : SeedSequence
-    edges : EdgeRules, optional
-        Which edges may be and which must be, in the user's order.
-    clipped : bool
-        Whether numeric columns are clipped.
-    validation_fraction : float
-        Share of rows held out for early stopping, without cross-validation.
-    n_members : int
-        Networks with different seeds, without cross-validation.
-    bootstrap : bool
-        Whether each of them has its own training rows, drawn with replacement.
-    cross_validation : CrossValidation, optional
-    verbose : bool
-    """
-
-    data: Data
-    plan: Plan
-    candidates: Sequence[Candidate]
-    seed: np.random.SeedSequence
-    edges: EdgeRules | None = None
-    clipped: bool = False
-    validation_fraction: float = 0.1
-    n_members: int = 1
-    bootstrap: bool = False
-    cross_validation: CrossValidation | None = None
-    verbose: bool = False
+from castlereg.search.grid import FoldGrid, choose, strengths_of, train_folds
+from castlereg.search.request import Assignment, CrossValidation, FitRequest, FoldRows, Score
 
 
 def fit(request: FitRequest) -> FittedModel:
@@ -239,3 +128,176 @@ def _results(
     results["rank_test_score"] = rankdata(-results["mean_test_score"], method="min").astype(np.int32)
     results["mean_validation_loss"] = losses.mean(axis=1)
     return results
+
+
+FEWEST_ROWS = 3  # two to train on, one for validation
+
+
+@dataclass(frozen=True)
+class TableData:
+    """Rows in memory.
+
+    Parameters
+    ----------
+    rows : Rows
+        As read.
+    held_out : Rows or None
+        Validation rows that the user gave.
+    names : sequence of str
+        Of features and targets, all different.
+    target_kinds : sequence of {"numbers", "classes"}
+    categorical : sequence of bool
+        Columns that the user calls categorical.
+    class_weight
+        As in scikit-learn; None for regression.
+    """
+
+    rows: Rows
+    held_out: Rows | None
+    names: Sequence[str]
+    target_kinds: Sequence[TargetKind]
+    categorical: Sequence[bool]
+    class_weight: Any = None
+
+    @contextmanager
+    def prepared(self, request: FitRequest) -> Iterator[AssignedTable]:
+        """Encode the rows, and assign them to networks."""
+        n_features = len(self.rows.columns.types)
+        _check_enough(self.rows)
+        preprocessing, (rows, *held_out) = Preprocessing.fit(
+            self.rows,
+            self.held_out,
+            lambda rows: tuple(
+                fit_target(*target)
+                for target in zip(rows.targets, self.names[n_features:], self.target_kinds, strict=True)
+            ),
+            categorical=self.categorical,
+            clipped=request.clipped,
+        )
+        if self.class_weight is not None:
+            rows = weighted_by_class(rows, preprocessing.targets, self.class_weight)
+        _check_enough(rows)
+        parts = [rows, *held_out]
+        source = preprocessing.table(*parts, edges=request.edges)
+        if request.cross_validation is None:
+            yield AssignedTable(preprocessing, source, *_one_split(request, preprocessing, parts), parts)
+        else:
+            user_folds = _user_folds(request.cross_validation, preprocessing, rows, request.seed)
+            of_rows = [(_positions(rows, train), _positions(rows, held)) for train, held in user_folds]
+            _check_folds(of_rows, request.cross_validation.cv)
+            numbers = [int(n) for n in fit_stream(request.seed, OfFit.FOLD_SEEDS).generate_state(len(user_folds))]
+            seeds = [fit_stream(np.random.SeedSequence(number), OfFit.NETWORKS, 0) for number in numbers]
+            fold_rows = FoldRows(user_folds, numbers, lambda fold: rows.take(of_rows[fold][1]))
+            yield AssignedTable(preprocessing, source, of_rows, seeds, parts, fold_rows=fold_rows)
+
+
+@dataclass(frozen=True)
+class AssignedTable(Assignment):
+    """A table in memory, encoded and assigned to networks."""
+
+    parts: list[Rows]  # coded by the schema, in the order of the table
+
+    def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
+        """Return the validation rows of some networks."""
+        return HeldOut.of(self.preprocessing.targets, self.parts, [self.folds[i][1] for i in networks])
+
+    def some_rows(self, most: int) -> Table:
+        """Return at most ``most`` training rows, evenly spaced."""
+        return self.preprocessing.table(self.parts[0].take(evenly(np.arange(len(self.parts[0])), most)))
+
+    def traits(self) -> ColumnTraits | None:
+        """Measure the columns and targets that are numbers, in the units of the table."""
+        rows, targets = self.parts[0], self.preprocessing.targets
+
+        def values(block: slice) -> NDArray[np.float64]:
+            of_targets = [
+                target.encode(column[block])[:, 0] if isinstance(target, ClassTarget) else column[block]
+                for target, column in zip(targets, rows.targets, strict=True)
+            ]
+            return np.column_stack([rows.columns.block(block.start, block.stop), *of_targets])
+
+        is_number = numbers_among(self.preprocessing)
+        if len(rows) <= MOST_AT_ONCE:
+            return ColumnTraits.of(values(slice(0, len(rows))), is_number)
+        return ColumnTraits.of_blocks(lambda: map(values, blocks(len(rows))), is_number)
+
+
+def numbers_among(preprocessing: Preprocessing) -> NDArray[np.bool_]:
+    """Return which columns and targets, in the user's order, are numbers that vary."""
+    nodes = [preprocessing.layout.nodes[k] for k in np.argsort(preprocessing.node_order())]
+    constant = [*(column.constant for column in preprocessing.schema), *(False for _ in preprocessing.targets)]
+    return np.array([node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)])
+
+
+def _check_enough(rows: Rows) -> None:
+    if len(rows) < FEWEST_ROWS:
+        raise ValueError(
+            f"n_samples={len(rows)} is too few: a network needs at least {FEWEST_ROWS} rows with a positive weight, "
+            "two to train on and one for validation"
+        )
+
+
+def _one_split(
+    request: FitRequest, preprocessing: Preprocessing, parts: list[Rows]
+) -> tuple[list[Fold], list[np.random.SeedSequence]]:
+    """Assign the same split to every network, with its own training rows if they are drawn with replacement."""
+    rows, n_rows = parts[0], len(parts[0])
+    if len(parts) > 1:
+        split = np.arange(n_rows), n_rows + np.arange(len(parts[1]))
+    else:
+        rng = np.random.default_rng(fit_stream(request.seed, OfFit.HELD_OUT_ROWS))
+        classes = preprocessing.classes_of(rows)
+        if classes is None:
+            split = random_split(n_rows, request.validation_fraction, rng)
+        else:
+            split = stratified_split(classes, request.validation_fraction, rng)
+    train, validation = (part.astype(np.int32) for part in split)  # of a long table, half the memory
+    assigned: list[Any] = []
+    for i in range(request.n_members):
+        of_member = train
+        if request.bootstrap:
+            rng = np.random.default_rng(fit_stream(request.seed, OfFit.BOOTSTRAP, i))
+            of_member = np.sort(rng.choice(train, size=len(train)))
+        assigned.append((of_member, validation))
+    return assigned, [fit_stream(request.seed, OfFit.NETWORKS, i) for i in range(request.n_members)]
+
+
+def _user_folds(
+    rules: CrossValidation, preprocessing: Preprocessing, rows: Rows, seed: np.random.SeedSequence
+) -> list[Fold]:
+    """Split the rows, by their indices in the user's table.
+
+    A number of folds is dealt out in the rows' own order, so that the user's order does not matter; a splitter gets the
+    user's order, which may mean something.
+    """
+    assert rows.index is not None  # rows are in their own order
+    if isinstance(rules.cv, int | np.integer):
+        first = np.sort(np.unique(rows.index, return_index=True)[1])
+        kept = rows.index[first]
+        state = int(fit_stream(seed, OfFit.FOLD_ROWS).generate_state(1)[0])
+        cut = folds(rules.cv, len(kept), random_state=state, classes=preprocessing.classes_of(rows.take(first)))
+        return [(kept[train], kept[held]) for train, held in cut]
+    return folds(
+        rules.cv, len(rules.y), random_state=0, y=rules.y, groups=rules.groups, is_classifier=rules.is_classifier
+    )
+
+
+def _positions(rows: Rows, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Find rows of the user's table, all copies of those that are there, ascending."""
+    assert rows.index is not None
+    order = np.argsort(rows.index, kind="stable")
+    by_index = rows.index[order]
+    first, last = np.searchsorted(by_index, wanted, "left"), np.searchsorted(by_index, wanted, "right")
+    found = [order[a:b] for a, b in zip(first, last, strict=True)]
+    return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+
+
+def _check_folds(of_rows: Sequence[Fold], cv: Any) -> None:
+    for number, (train, held) in enumerate(of_rows):
+        if len(train) < 2 or len(held) < 1:
+            raise ValueError(
+                f"fold {number} of cv={cv!r} has {len(train)} training rows and {len(held)} validation rows: a network "
+                "needs at least two and one"
+            )
+    if len(of_rows) < 2:
+        raise ValueError(f"cv={cv!r} gives {len(of_rows)} fold, and a choice needs at least two")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -12,10 +16,11 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from castlereg.data.table import Table
+from castlereg.layout import Layout
 from castlereg.notices import warn_user
 from castlereg.regularizers import Castle, Regularizer
+from castlereg.regularizers.engine import trained_nodes
 from castlereg.training import Member, Plan, TrainedStack, phases_for, train
-from castlereg.training.memory import members_that_fit
 from castlereg.training.sources import Source
 
 Candidate = tuple[Regularizer, ...]
@@ -29,15 +34,17 @@ class FoldGrid:
     ----------
     candidates : list of tuple of Regularizer
         Those that were trained on all folds: all of them, unless Ctrl-C came between.
-    losses : array of shape (candidates, folds)
-        Validation loss of each network at its best epoch.
-    stack : TrainedStack
-        Candidate by candidate, fold by fold.
+    stacks : list of TrainedStack
+        The networks of each candidate, fold by fold.
     """
 
     candidates: list[Candidate]
-    losses: NDArray[np.float64]
-    stack: TrainedStack
+    stacks: list[TrainedStack]
+
+    @cached_property
+    def losses(self) -> NDArray[np.float64]:
+        """Validation loss of each network at its best epoch, shape (candidates, folds)."""
+        return np.stack([stack.validation_loss for stack in self.stacks]).astype(np.float64)
 
     @property
     def best(self) -> int:
@@ -46,8 +53,7 @@ class FoldGrid:
 
     def of(self, folds: NDArray[np.int64]) -> FoldGrid:
         """Keep some folds, such as those of one split."""
-        members = np.arange(len(self.candidates))[:, None] * self.losses.shape[1] + folds
-        return FoldGrid(self.candidates, self.losses[:, folds], self.stack.take(members.ravel()))
+        return FoldGrid(self.candidates, [stack.take(folds) for stack in self.stacks])
 
     def trained(self, candidate: int) -> NDArray[np.int64]:
         """Return the folds on which a candidate's network had a finite loss."""
@@ -55,7 +61,7 @@ class FoldGrid:
 
     def networks(self, candidate: int, folds: NDArray[np.int64]) -> TrainedStack:
         """Return a candidate's networks of some folds."""
-        return self.stack.take(candidate * self.losses.shape[1] + folds)
+        return self.stacks[candidate].take(folds)
 
 
 def choose(scores: NDArray[np.float64], strengths: Sequence[tuple[float, ...]] | None = None) -> int:
@@ -144,24 +150,26 @@ def train_folds(
     """
     grid = [tuple(candidate) for candidate in candidates]
     total = len(grid) * len(folds) * plan.max_epochs
-    done: dict[int, list[TrainedStack]] = {}
+    done: list[list[TrainedStack]] = [[] for _ in grid]
     with tqdm(total=total, desc="training", unit="epoch", leave=False, disable=not progress) as bar:
         for part in _parts(grid, len(folds), rows, plan, most_members):
             members = [Member(*folds[fold], seeds[fold], grid[i]) for i, fold in part]
             phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup)
-            stack = train(rows, members, replace(plan, phases=phases), progress=bar)
-            for position, (i, _) in enumerate(part):
-                done.setdefault(i, []).append(stack.take(np.array([position])))
+            try:
+                stack = train(rows, members, replace(plan, phases=phases), progress=bar)
+            except KeyboardInterrupt:  # in the first epoch
+                break
+            of_candidate = np.array([i for i, _ in part])
+            for i in np.unique(of_candidate):
+                done[i].append(stack.take(np.flatnonzero(of_candidate == i)))
             if stack.interrupted:
                 break
-    trained = [i for i in range(len(grid)) if len(done.get(i, [])) == len(folds)]
+    trained = [i for i, stacks in enumerate(done) if sum(len(s.validation_loss) for s in stacks) == len(folds)]
     if not trained:
         raise KeyboardInterrupt("training was interrupted before any candidate was trained on all folds")
     if len(trained) < len(grid):
         warn_user(f"training was interrupted: {len(trained)} of {len(grid)} candidates were trained and are compared")
-    stack = TrainedStack.joined([stack for i in trained for stack in done[i]])
-    losses = stack.validation_loss.astype(np.float64).reshape(len(trained), len(folds))
-    return FoldGrid([grid[i] for i in trained], losses, stack)
+    return FoldGrid([grid[i] for i in trained], [TrainedStack.joined(done[i]) for i in trained])
 
 
 def _parts(
@@ -178,3 +186,76 @@ def _parts(
         cells = [(i, fold) for i in alike for fold in range(n_folds)]
         parts += [cells[start : start + most] for start in range(0, len(cells), most)]
     return parts
+
+
+# Weights, Adam's two moments and the best weights stay; the gradient, its update and copies between calls come and go.
+_COPIES_OF_WEIGHTS = 8
+_SHARE = 0.5  # of the memory that is free
+_FALLBACK = 4 * 2**30  # where the system does not say
+
+
+def members_that_fit(
+    table: Table,
+    hidden_layer_sizes: tuple[int, ...],
+    regularizers: Sequence[Regularizer],
+    memory: int | None = None,
+) -> int:
+    """Count the networks with these regularizers that can be trained at once.
+
+    Parameters
+    ----------
+    table : Table
+    hidden_layer_sizes : tuple of int
+    regularizers : sequence of Regularizer
+    memory : int, optional
+        Bytes to use; half of what is free by default.
+
+    Returns
+    -------
+    int
+        At least 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from castlereg.layout import Layout, Node
+    >>> table = Table(np.zeros((100, 3), np.float32), Layout((Node(), Node(), Node(target=True))))
+    >>> narrow, wide = (members_that_fit(table, (w, w), (), memory=10**6) for w in (8, 99))
+    >>> narrow > wide >= 1
+    True
+    """
+    budget = int(_SHARE * free_memory()) if memory is None else memory
+    return max(1, budget // bytes_of_a_member(table, hidden_layer_sizes, regularizers))
+
+
+def bytes_of_a_member(table: Table, hidden_layer_sizes: tuple[int, ...], regularizers: Sequence[Regularizer]) -> int:
+    """Estimate the memory that one network takes while it is trained: weights, batches, and the rows of an epoch."""
+    layout = table.layout
+    weights = n_weights(layout, hidden_layer_sizes, len(trained_nodes(regularizers, layout)))
+    rows = len(table.inputs)
+    batches = 16 * 2 * rows  # indices of up to sixteen epochs, here and on the device
+    epoch = rows * layout.n_channels // max(1, os.cpu_count() or 1)  # of the networks in training, one per core
+    return 4 * (_COPIES_OF_WEIGHTS * weights + batches + epoch)
+
+
+def n_weights(layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int) -> int:
+    """Count the weights of a network, biases included."""
+    widths = hidden_layer_sizes or (layout.output_width,)
+    count = (layout.n_channels + 1) * n_trained * widths[0]
+    count += sum((fan_in + 1) * fan_out for fan_in, fan_out in itertools.pairwise(widths))
+    if hidden_layer_sizes:
+        count += n_trained * (widths[-1] + 1) * layout.output_width
+    return count
+
+
+def free_memory() -> int:
+    """Return the bytes of memory that are free, within the limit of a container."""
+    try:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return _FALLBACK
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    try:
+        return max(0, min(free, int(limit.read_text()) - int(used.read_text())))
+    except (OSError, ValueError):  # no container, or one without a limit
+        return int(free)

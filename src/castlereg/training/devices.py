@@ -113,8 +113,8 @@ def release() -> None:
 def lanes(mesh: Mesh, members_per_device: int) -> int:
     """Members that advance side by side on one device.
 
-    A core is as busy with one member as with several, and members that are trained one after the other cost nothing once
-    they have finished; an accelerator needs them all at once.
+    A core is as busy with one member as with several, and members that are trained one after the other cost nothing
+    once they have finished; an accelerator needs them all at once.
     """
     return 1 if mesh.devices.flat[0].platform == "cpu" else members_per_device
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
-from castlereg.data.table import Table
+from castlereg.data.table import Standardization, Table
+from castlereg.layout import Layout
+from castlereg.network import Packed, Parameters, unpack
+from castlereg.notices import warn_user
 from castlereg.training.devices import release
 from castlereg.training.plan import Member, Plan
+from castlereg.training.program import RATE_AFTER_RESTART, log_columns
 from castlereg.training.sources import Source, TableSource
-from castlereg.training.stack import Setup, Stack
-from castlereg.training.trained import TrainedStack
+from castlereg.training.stack import Log, Setup, Stack
+
+if TYPE_CHECKING:
+    from castlereg.training.stack import Stack
 
 
 def train(
@@ -40,14 +51,15 @@ def train(
     --------
     >>> import numpy as np
     >>> from castlereg.layout import Layout, Node
-    >>> table = Table(np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32), Layout((Node(), Node(), Node(target=True))))
+    >>> rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    >>> table = Table(rows, Layout((Node(), Node(), Node(target=True))))
     >>> member = Member(np.arange(30), np.arange(30, 40), np.random.SeedSequence(0))
     >>> train(table, [member], Plan((4, 4))).validation_loss.shape
     (1,)
     """
-    source = TableSource(rows) if isinstance(rows, Table) else rows
-    members, *measured = source.prepared(members)
-    stack = Stack(Setup.of(source.table, members, plan, *measured))
+    source: Source = TableSource(rows) if isinstance(rows, Table) else rows
+    members, standardization, mean_weight = source.prepared(members)
+    stack = Stack(Setup.of(source.table, members, plan, standardization, mean_weight))
     bar: Any = progress
     if isinstance(progress, bool):
         total = len(members) * plan.max_epochs
@@ -68,16 +80,24 @@ def _run(stack: Stack, source: Source, bar: Any) -> None:
     """Run the phases one after the other."""
     plan, begun = stack.setup.plan, bar.n
     runner = source.runner(stack)
+
+    def finished(share: float = 0) -> Any:
+        return begun + np.where(stack.active, stack.epoch + share, plan.max_epochs).sum()
+
+    def within_epoch(share: float) -> None:
+        bar.n = round(float(finished(share)), 1)
+        bar.update(0)
+
     while stack.active.any():
         done = int(stack.epoch[stack.active].min())
-        phase = plan.ends_phase(done)
-        if phase is not None and phase.at_end is not None:
-            stack.keep_edges(phase.at_end)
+        for action in plan.actions_at(done):
+            stack.keep_edges(action)
         epochs = _epochs_of_call(plan, done, runner.epochs_per_call)
-        stack.record(runner.run(epochs, _epochs_of_call(plan, done + epochs, runner.epochs_per_call)))
-        finished = int(np.where(stack.active, stack.epoch, plan.max_epochs).sum())
+        following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call)
+        stack.record(runner.run(epochs, following, within_epoch))
         bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
-        bar.update(begun + finished - bar.n)
+        bar.n = int(finished())
+        bar.update(0)
 
 
 def _epochs_of_call(plan: Plan, done: int, most: int) -> int:
@@ -86,3 +106,140 @@ def _epochs_of_call(plan: Plan, done: int, most: int) -> int:
         return 0
     phase, before = plan.phase_at(done)
     return min(most, before + phase.epochs - done)
+
+
+@dataclass(frozen=True)
+class TrainedStack:
+    """The result of training, per member, in the order given.
+
+    Attributes
+    ----------
+    parameters : Parameters
+        Of the best epoch, with a leading member axis.
+    standardization : Standardization
+        Of each member, from its training rows.
+    validation_loss : array of shape (members,)
+        At the best epoch; infinite for a member that never had a finite loss.
+    best_epoch : array of int, shape (members,)
+        Counted from 1.
+    history : DataFrame
+        One row per member and epoch.
+    interrupted : bool
+        Whether Ctrl-C ended training early.
+    """
+
+    parameters: Parameters
+    standardization: Standardization
+    validation_loss: NDArray[np.float32]
+    best_epoch: NDArray[np.int32]
+    history: pd.DataFrame
+    interrupted: bool
+
+    @classmethod
+    def of(cls, stack: Stack, interrupted: bool) -> TrainedStack:
+        """Collect the best weights of a stack; warn about what the user should know."""
+        setup, states = stack.setup, stack.read(stack.states)
+        history = history_frame(stack.logs, log_columns(setup.regularizers))
+        if interrupted and not np.isfinite(states.best_loss).all():
+            raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
+        if interrupted:
+            warn_user(
+                f"training was interrupted after {int(states.epoch.max())} of at most {setup.plan.max_epochs} epochs: "
+                "the model is the best so far",
+                ConvergenceWarning,
+            )
+        _report_restarts(history, states.best_loss, states.rate, setup.plan.learning_rate)
+        return cls(
+            parameters=_unpacked(states.best, setup.plan.hidden_layer_sizes, setup.layout),
+            standardization=setup.standardization,
+            validation_loss=states.best_loss,
+            best_epoch=states.best_epoch,
+            history=history.drop(columns="finite"),
+            interrupted=interrupted,
+        )
+
+    @classmethod
+    def joined(cls, stacks: Sequence[TrainedStack]) -> TrainedStack:
+        """Put stacks of the same layout one behind the other."""
+        first = np.cumsum([0, *(len(stack.validation_loss) for stack in stacks)])
+        histories = [s.history.assign(member=s.history["member"] + n) for s, n in zip(stacks, first[:-1], strict=True)]
+        parameters: Parameters = jax.tree.map(lambda *a: np.concatenate(a), *(stack.parameters for stack in stacks))
+        standardization: Standardization = jax.tree.map(
+            lambda *a: np.concatenate(a), *(stack.standardization for stack in stacks)
+        )
+        return cls(
+            parameters,
+            standardization,
+            np.concatenate([stack.validation_loss for stack in stacks]),
+            np.concatenate([stack.best_epoch for stack in stacks]),
+            pd.concat(histories, ignore_index=True),
+            any(stack.interrupted for stack in stacks),
+        )
+
+    def take(self, members: NDArray[np.int64]) -> TrainedStack:
+        """Keep some members, numbered anew in the history."""
+        parameters: Parameters = jax.tree.map(lambda a: a[members], self.parameters)
+        number = {int(old): new for new, old in enumerate(members)}
+        history = self.history[self.history["member"].isin(number)]
+        return TrainedStack(
+            parameters,
+            self.standardization.of_member(members),
+            self.validation_loss[members],
+            self.best_epoch[members],
+            history.assign(member=history["member"].map(number)).reset_index(drop=True),
+            self.interrupted,
+        )
+
+
+def _unpacked(packed: Packed, hidden_layer_sizes: tuple[int, ...], layout: Layout) -> Parameters:
+    """Unpack a stack of weights into parameters with a leading member axis."""
+    members = [unpack(Packed(*one), hidden_layer_sizes, layout.output_width) for one in zip(*packed, strict=True)]
+    stacked: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *members)
+    return stacked
+
+
+def history_frame(logs: Sequence[Log], columns: Sequence[str]) -> pd.DataFrame:
+    """Turn logs into one row per member and epoch.
+
+    Parameters
+    ----------
+    logs : sequence of (first_epoch, log)
+        Epochs that each member had done before a call, shape (members,), and what the call logged,
+        shape (members, epochs, columns), NaN where no epoch was run.
+    columns : sequence of str
+
+    Returns
+    -------
+    DataFrame
+    """
+    frames = []
+    for first_epoch, log in logs:
+        ran = ~np.isnan(log[..., -1])
+        member, epoch = np.nonzero(ran)
+        frame = pd.DataFrame(log[ran], columns=list(columns))
+        frame.insert(0, "epoch", first_epoch[member] + epoch + 1)
+        frame.insert(0, "member", member)
+        frames.append(frame)
+    if not frames:
+        return pd.DataFrame(columns=["member", "epoch", *columns])
+    return pd.concat(frames, ignore_index=True).sort_values(["member", "epoch"], ignore_index=True)
+
+
+def _report_restarts(history: pd.DataFrame, best_loss: Any, rate: Any, learning_rate: float) -> None:
+    """Warn of epochs that were undone; raise if no network ever had a finite loss."""
+    for row in history[history["finite"] == 0].itertuples():
+        warn_user(
+            f"network {row.member}: the loss was not finite in epoch {row.epoch}; went on from epoch {row.epoch - 1} "
+            f"with learning rate {row.learning_rate * RATE_AFTER_RESTART:.1g}: a lower learning_rate avoids this",
+            ConvergenceWarning,
+        )
+    failed = np.flatnonzero(~np.isfinite(best_loss))
+    if len(failed) == 0:
+        return
+    message = (
+        f"network {', '.join(map(str, failed))} had no epoch with a finite loss, at learning rates from "
+        f"{learning_rate:g} down to {float(rate[failed[0]]):.1g}: lower learning_rate, reg_lambda or reg_beta"
+    )
+    if len(failed) == len(best_loss):
+        raise FloatingPointError(message)
+    warn_user(message, ConvergenceWarning)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from castlereg.acyclicity.cut import acyclic_cut
 from castlereg.layout import EdgeRules, Layout
 from castlereg.network import InputInit, Parameters, edge_weights
+from castlereg.options import check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
 
@@ -64,8 +65,9 @@ class Phase:
     learning_rate : callable, optional
         Factor of the learning rate by the share of the phase that is done, from 0 to 1.
     at_end : callable, optional
-        Which edges stay after the phase: a function of the input weights (channels, nodes, width), the layout, the edge
-        rules and whether the network is linear; returns booleans of shape (nodes, nodes).
+        Which edges stay after the phase, for a phase that does not count: a function of the input weights (channels,
+        trained nodes, width), the layout, the edge rules and whether the network is linear; returns booleans of shape
+        (nodes, trained nodes).
     """
 
     epochs: int
@@ -73,6 +75,16 @@ class Phase:
     ramps: tuple[tuple[str, float, float], ...] = ()
     learning_rate: Callable[[float], float] | None = None
     at_end: EdgeAction | None = None
+
+    def __post_init__(self) -> None:
+        check_integer("epochs", self.epochs, least=0)
+        for name, first, last in self.ramps:
+            if not (first > 0 and last > 0):
+                raise ValueError(f"the ramp of {name!r} goes from {first} to {last}: both must be positive")
+        if self.counts and self.at_end is not None:
+            raise ValueError(
+                "a phase with at_end cannot count: its networks have edges that the action removes; set counts=False"
+            )
 
     def factor(self, name: str, done: float) -> float:
         """Return the factor of a strength after a share of the phase is done."""
@@ -88,6 +100,7 @@ class Plan:
     hidden_layer_sizes : tuple of int
         Empty for the linear form.
     phases : tuple of Phase
+        Those that count come last.
     learning_rate : float
         Of Adam.
     batch_size : int
@@ -113,6 +126,11 @@ class Plan:
     input_init: Start = "small"
     batches: Batches = "shuffle"
 
+    def __post_init__(self) -> None:
+        counts = [phase.counts for phase in self.phases if phase.epochs]
+        if counts != sorted(counts) or not any(counts):
+            raise ValueError(f"phases that count must come last, and there must be one, got {self.phases}")
+
     @property
     def max_epochs(self) -> int:
         """Epochs of all phases."""
@@ -132,10 +150,10 @@ class Plan:
             before += phase.epochs
         return self.phases[-1], before
 
-    def ends_phase(self, epoch: int) -> Phase | None:
-        """Return the phase that ends when this many epochs are done, if one does."""
+    def actions_at(self, epoch: int) -> list[EdgeAction]:
+        """Return the actions of the phases that end when this many epochs are done."""
         ends = np.cumsum([phase.epochs for phase in self.phases])
-        return self.phases[int(np.argmax(ends == epoch))] if epoch in ends else None
+        return [phase.at_end for phase, end in zip(self.phases, ends, strict=True) if phase.at_end and end == epoch]
 
 
 def phases_for(regularizers: Sequence[Regularizer], max_epochs: int, warmup: int = 0) -> tuple[Phase, ...]:

@@ -117,7 +117,7 @@ def _moved_slices(nodes: Array, to: Array, source: Array, axis: int, *, into: bo
 
 
 def _by_node(parameters: Parameters) -> Parameters:
-    """Lay what each sub-network has for itself out in one piece: the moments of a few of many are far apart otherwise."""
+    """Lay out each sub-network's own arrays in one piece: the moments of a few of many are far apart otherwise."""
     return _own(parameters)._replace(input_weights=parameters.input_weights.swapaxes(0, 1))
 
 

@@ -1,23 +1,31 @@
-"""Where the rows of a stack come from: a table in memory, or a file that is read in chunks."""
+"""Where the rows of a stack come from: a table in memory, or any other source; and what each step sees of them.
+
+Batches are index arrays, drawn on the host with NumPy: random numbers inside a compiled program triple its compile
+time. Shapes are rounded up to a few sizes, so that tables of different length run the same program.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.scaling import Moments, Standardization, clipping, drawn_in, measure, standardization_of
-from castlereg.data.table import Table, room_for, rounded_up, with_empty_rows
+from castlereg.data.table import (
+    Standardization,
+    Table,
+    measure,
+    rounded_up,
+    with_empty_rows,
+)
 from castlereg.layout import Layout
+from castlereg.random_streams import OfNetwork, named_stream, network_stream
 from castlereg.training import program
-from castlereg.training.batches import Draws
-from castlereg.training.devices import lanes, replicated
-from castlereg.training.plan import Member
-from castlereg.training.row_file import PIECE, RowFile
+from castlereg.training.devices import lanes
+from castlereg.training.plan import Batches, Member, Plan
 from castlereg.training.stack import Setup, Stack
 
 # Work of one call of the program, in floating-point operations: a fraction of a second on one core, so that the
@@ -30,15 +38,19 @@ _MOST_EPOCHS_PER_CALL = 16
 _SMALL_WIDTH = 16
 _SMALL_ROWS = 20_000
 
-_ROWS_FOR_QUARTILES = 200_000  # evenly spaced pieces: a quartile needs no more
+
+Prepared = tuple[Sequence[Member], Standardization, NDArray[np.float32]]
+Progress = Callable[[float], None]
 
 
 class Source(Protocol):
     """Rows to train on."""
 
-    table: Table  # what the devices hold
+    @property
+    def table(self) -> Table:
+        """What the devices hold."""
 
-    def prepared(self, members: Sequence[Member]) -> tuple[Sequence[Member], Standardization, NDArray[np.float32]]:
+    def prepared(self, members: Sequence[Member]) -> Prepared:
         """Return the members with their rows in the table, their standardization and mean row weights."""
 
     def runner(self, stack: Stack) -> Runner:
@@ -48,10 +60,20 @@ class Source(Protocol):
 class Runner(Protocol):
     """Runs epochs of a stack on the rows of a source."""
 
-    epochs_per_call: int
+    @property
+    def epochs_per_call(self) -> int:
+        """Most epochs that one call runs."""
 
-    def run(self, epochs: int, following: int) -> Any:
-        """Advance the stack by some epochs; return the log. So many epochs will follow in the next call."""
+    def run(self, epochs: int, following: int, progress: Progress) -> Any:
+        """Advance the stack by some epochs; return the log.
+
+        Parameters
+        ----------
+        epochs, following : int
+            Epochs of this call and of the next one.
+        progress : callable
+            To be called with the share of an epoch that is done, if an epoch takes long.
+        """
 
 
 @dataclass(frozen=True)
@@ -60,7 +82,7 @@ class TableSource:
 
     table: Table
 
-    def prepared(self, members: Sequence[Member]) -> tuple[Sequence[Member], Standardization, NDArray[np.float32]]:
+    def prepared(self, members: Sequence[Member]) -> Prepared:
         """Measure every member's training rows."""
         return members, *measure(self.table, [member.train_rows for member in members])
 
@@ -75,19 +97,19 @@ class _TableRunner:
     def __init__(self, stack: Stack) -> None:
         setup = stack.setup
         self.stack = stack
-        streams = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, (0, 0), setup.empty_row)
-        steps = rounded_up(int(streams.steps.max()))
+        self.draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, setup.empty_row)
+        steps = rounded_up(int(self.draws.steps.max()))
         self.epochs_per_call = _epochs_per_call(setup, steps)
-        self.draws = replace(streams, room=(self.epochs_per_call, steps))
+        self.room = (self.epochs_per_call, steps)
         self.shared = _shared_table(setup)
         self.drawn: tuple[Any, Any, Any] | None = None
 
-    def run(self, epochs: int, following: int) -> Any:
+    def run(self, epochs: int, following: int, progress: Progress) -> Any:
         """Advance the stack by some epochs; draw the next ones while the devices work."""
         stack, setup = self.stack, self.stack.setup
-        drawn = self.draws.draw(stack.active, epochs) if self.drawn is None else self.drawn
+        drawn = self.draws.draw(stack.active, epochs, self.room) if self.drawn is None else self.drawn
         inputs = stack.inputs(drawn, self.draws.steps, self.epochs_per_call)
-        shared = self.shared._replace(epochs=np.int32(epochs))  # type: ignore[arg-type]
+        shared = self.shared._replace(epochs=np.int32(epochs))
         call = program.compiled(
             setup.layout,
             setup.plan.hidden_layer_sizes,
@@ -104,7 +126,7 @@ class _TableRunner:
         finally:
             if returned:
                 stack.leaves = returned[0]
-        self.drawn = self.draws.draw(stack.active, following) if following else None
+        self.drawn = self.draws.draw(stack.active, following, self.room) if following else None
         return returned[0][-1]
 
 
@@ -132,122 +154,131 @@ def _is_small(setup: Setup) -> bool:
     return widest <= _SMALL_WIDTH and len(setup.table.inputs) <= _SMALL_ROWS
 
 
-class FileSource:
-    """Rows of a file, read in chunks: each epoch goes once through the file, in another order.
-
-    An epoch reads the pieces of the file in an order of its own, as many at a time as make a chunk, and every member
-    shuffles the rows of the chunk. The device holds the validation rows and one chunk, and the host one more that is
-    being read meanwhile: memory does not grow with the file.
+@dataclass
+class BatchStream:
+    """The batches of one member.
 
     Parameters
     ----------
-    rows : RowFile
-        Training rows: their channels and, if ``weighted``, their weight.
-    validation : Table
-        Validation rows.
-    chunk_rows : int
-        Rows on the device at a time.
-    weighted : bool
-    order : numpy.random.Generator
-        Decides the order in which the file is read.
+    rows : array of int
+        Training rows, as indices into the table.
+    batch_size : int
+    seed : SeedSequence
+    batches : {"shuffle", "independent"}
+        An epoch goes once through the rows in random order, the last batch being what is left; or it is
+        ``rows // batch_size`` batches drawn independently.
     """
 
-    def __init__(
-        self, rows: RowFile, validation: Table, chunk_rows: int, weighted: bool, order: np.random.Generator
-    ) -> None:
-        self.rows, self.validation, self.weighted, self.order = rows, validation, weighted, order
-        self.pieces_per_chunk = max(1, min(chunk_rows // PIECE, -(-rows.n_rows // PIECE)))
-        self.n_validation = len(validation.inputs)
-        n_rows = self.n_validation + min(self.pieces_per_chunk * PIECE, rows.n_rows)
-        self.chunk = np.arange(self.n_validation, n_rows)
-        room = room_for(n_rows, validation.layout.n_channels)
-        self.table = replace(validation, inputs=room[:n_rows], weight=None, room=room)
+    rows: NDArray[np.int32]
+    batch_size: int
+    seed: np.random.SeedSequence
+    batches: Batches = "shuffle"
+    _row_rng: np.random.Generator = field(init=False)
+    _feature_rng: np.random.Generator = field(init=False)
 
-    def prepared(self, members: Sequence[Member]) -> tuple[Sequence[Member], Standardization, NDArray[np.float32]]:
-        """Measure all training rows, which all members share."""
-        by, mean_weight = self._measured(self.table.layout)
-        n = len(members)
-        stacked: list[Any] = [None if f is None else np.repeat(f[None].astype(np.float32), n, axis=0) for f in by]
-        rows = np.arange(self.n_validation)
-        members = [replace(member, train_rows=self.chunk, validation_rows=rows) for member in members]
-        return members, Standardization(*stacked), np.full(n, mean_weight, np.float32)
+    def __post_init__(self) -> None:
+        self._row_rng = network_stream(self.seed, OfNetwork.BATCHES)
+        self._feature_rng = network_stream(self.seed, OfNetwork.FEATURES_PER_STEP)
 
-    def runner(self, stack: Stack) -> _FileRunner:
-        """Compile the programs of a stack."""
-        return _FileRunner(self, stack)
+    @property
+    def steps(self) -> int:
+        """Steps in an epoch."""
+        if self.batches == "independent":
+            return max(1, len(self.rows) // self.batch_size)
+        return -(-len(self.rows) // self.batch_size)
 
-    def _measured(self, layout: Layout) -> tuple[Standardization, float]:
-        clip_center, clip_rate = None, None
-        if layout.is_clipped.any():
-            some = np.concatenate(list(self.rows.blocks(_ROWS_FOR_QUARTILES)))
-            clip_center, clip_rate = clipping(some, np.arange(len(some)), layout)
-        parts, total = [], 0.0
-        for block in self.rows.blocks():
-            weight = block[:, -1].astype(np.float64) if self.weighted else np.ones(len(block))
-            values = drawn_in(block[:, : layout.n_channels].astype(np.float64), clip_center, clip_rate, layout)
-            parts = [Moments.joined([*parts, Moments.of(values, weight, layout.has_gaps)])]
-            total += float(weight.sum())
-        return standardization_of(parts[0], clip_center, clip_rate, layout), total / self.rows.n_rows
+    def fill_rows(self, epochs: NDArray[np.int32]) -> None:
+        """Draw the rows of the next epochs into an array of shape (epochs, steps, batch_size).
 
-    def read(self, into: Any, pieces: NDArray[np.int64]) -> int:
-        """Read pieces of the file behind the validation rows of two arrays, channels and weights; count the rows."""
-        room, weights, at = *into, self.n_validation
-        for start in pieces:
-            block = self.rows.piece(int(start))
-            room[at : at + len(block)] = block[:, : room.shape[1]]
-            weights[at : at + len(block)] = block[:, -1] if self.weighted else 1.0
-            at += len(block)
-        return at - self.n_validation
+        Entries beyond the rows of an epoch are left as they are.
+        """
+        for epoch in epochs.reshape(len(epochs), -1):
+            if self.batches == "shuffle":
+                epoch[: len(self.rows)] = self._row_rng.permutation(self.rows)
+                continue
+            for start in range(0, self.steps * self.batch_size, self.batch_size):
+                drawn = self._row_rng.permutation(self.rows)[: self.batch_size]
+                epoch[start : start + len(drawn)] = drawn
+
+    def fill_features(self, epochs: NDArray[np.int32], n_features: int) -> None:
+        """Draw the features of each step, ascending, into an array of shape (epochs, steps, features per step)."""
+        chosen = epochs.shape[-1]
+        order = np.argsort(self._feature_rng.random((len(epochs) * self.steps, n_features)), axis=1)[:, :chosen]
+        epochs[:, : self.steps] = np.sort(order, axis=1).reshape(len(epochs), self.steps, chosen)
 
 
-class _FileRunner:
-    """Runs one epoch of every member, chunk by chunk."""
+@dataclass
+class Draws:
+    """What the members of a stack draw for the next epochs: rows, features, and the regularizers' random numbers.
 
-    epochs_per_call = 1
+    Parameters
+    ----------
+    members : sequence of Member
+    plan : Plan
+    layout : Layout
+    n_sampled : int, optional
+        Sub-networks that each step trains, the targets' included; None for all.
+    empty_row : int
+        Fills up batches.
+    """
 
-    def __init__(self, source: FileSource, stack: Stack) -> None:
-        setup = stack.setup
-        self.source, self.stack = source, stack
-        draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, (0, 0), setup.empty_row)
-        self.draws = replace(draws, room=(1, rounded_up(int(draws.steps.max()))))
-        shape = source.table.room.shape  # type: ignore[union-attr]
-        self.buffers = [(room_for(shape[0] - 1, shape[1]), np.zeros(shape[0], np.float32)) for _ in range(2)]
-        for room, weight in self.buffers:
-            room[: source.n_validation] = source.validation.inputs
-            given = source.validation.weight
-            weight[: source.n_validation] = 1.0 if given is None else given
-        self.on_chunk, self.end = program.compiled_in_parts(
-            setup.layout, setup.plan.hidden_layer_sizes, setup.mesh, lanes(setup.mesh, setup.slots_per_device)
-        )
+    members: Sequence[Member]
+    plan: Plan
+    layout: Layout
+    n_sampled: int | None
+    empty_row: int
+    streams: list[BatchStream] = field(init=False)
+    _regularizer_rngs: list[list[np.random.Generator]] = field(init=False)
+    _numbers: Any = ()  # of all members, those that have finished keep their last
 
-    def run(self, epochs: int, following: int) -> Any:
-        """Go once through the file."""
-        stack, states = self.stack, self.stack.states
-        # The program takes away what it changes, and the states are needed if the epoch is undone or interrupted.
-        moving: Any = jax.tree.map(lambda a: a.copy(), states.moving)
-        n_columns = len(program.log_columns(stack.setup.regularizers)) - 3
-        totals: Any = stack.place(np.zeros((len(stack.active), n_columns), np.float32))
-        steps, inputs, shared = np.zeros(len(stack.active), np.int32), None, None
-        done: list[Any] = []
-        for inputs, shared, chunk_steps in self._chunks(done):
-            moving, totals = self.on_chunk(states, moving, totals, inputs, shared)
-            done.append(totals)
-            steps += chunk_steps
-        means = stack.read(totals) / np.maximum(steps, 1).astype(np.float32)[:, None]
-        stack.states, log = self.end(states, moving, stack.place(means), inputs, shared)
-        return log[:, None]
+    def __post_init__(self) -> None:
+        self.streams = [
+            BatchStream(m.train_rows.astype(np.int32, copy=False), self.plan.batch_size, m.seed, self.plan.batches)
+            for m in self.members
+        ]
+        self._regularizer_rngs = [
+            [named_stream(m.seed, OfNetwork.REGULARIZER_DRAWS, type(r).__name__) for r in m.regularizers]
+            for m in self.members
+        ]
 
-    def _chunks(self, done: list[Any]) -> Iterator[tuple[Any, Any, NDArray[np.int32]]]:
-        """Read chunks in an order drawn anew, into two buffers by turns; yield what to train on."""
-        source, stack = self.source, self.stack
-        pieces = source.order.permutation(source.rows.pieces())
-        for number, first in enumerate(range(0, len(pieces), source.pieces_per_chunk)):
-            if number >= 2:
-                jax.block_until_ready(done[number - 2])  # the program that works on this buffer
-            buffer = self.buffers[number % 2]
-            n_rows = source.read(buffer, pieces[first : first + source.pieces_per_chunk])
-            for stream in self.draws.streams:
-                stream.rows = source.chunk[:n_rows].astype(np.int32)
-            steps = self.draws.steps
-            placed = jax.device_put(buffer, replicated(stack.setup.mesh))
-            yield stack.inputs(self.draws.draw(stack.active, 1), steps, 1), stack.setup.shared(*placed), steps
+    @property
+    def steps(self) -> NDArray[np.int32]:
+        """Steps in an epoch of every member."""
+        return np.array([stream.steps for stream in self.streams], np.int32)
+
+    def draw(
+        self, active: NDArray[np.bool_], epochs: int, room: tuple[int, int]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
+        """Draw the next epochs for the members that still train: rows, sub-networks to train, random numbers.
+
+        The arrays have room for some epochs and steps, at least as many as are drawn.
+        """
+        shape = (len(self.members), *room)
+        batches = np.full((*shape, self.plan.batch_size), self.empty_row, np.int32)
+        sampled = None
+        if self.n_sampled is not None:
+            sampled = np.zeros((*shape, self.n_sampled), np.int32)
+            sampled[..., -len(self.layout.targets) :] = self.layout.targets
+        for i in np.flatnonzero(active):
+            self.streams[i].fill_rows(batches[i, :epochs])
+            if sampled is not None:
+                features = sampled[i, :epochs, :, : -len(self.layout.targets)]
+                self.streams[i].fill_features(features, self.layout.n_features)
+            drawn = self._drawn_by_regularizers(int(i), epochs, room)
+            if not jax.tree.leaves(self._numbers):
+                self._numbers = jax.tree.map(lambda a: np.zeros((len(self.members), *a.shape), a.dtype), drawn)
+            jax.tree.map(lambda of_all, its, i=i: of_all.__setitem__(i, its), self._numbers, drawn)
+        return batches, sampled, self._numbers
+
+    def _drawn_by_regularizers(self, i: int, epochs: int, room: tuple[int, int]) -> Any:
+        """Draw a member's random numbers, shape (epochs, steps, ...) with room."""
+        steps, sizes = self.streams[i].steps, self.plan.hidden_layer_sizes
+        pairs = list(zip(self.members[i].regularizers, self._regularizer_rngs[i], strict=True))
+        by_epoch = [tuple(r.draw(rng, steps, sizes) for r, rng in pairs) for _ in range(epochs)]
+
+        def padded(*drawn: NDArray[Any]) -> NDArray[Any]:
+            out = np.zeros((*room, *drawn[0].shape[1:]), drawn[0].dtype)
+            out[:epochs, :steps] = drawn
+            return out
+
+        return jax.tree.map(padded, *by_epoch)

@@ -15,20 +15,21 @@ import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
-from castlereg.data.scaling import Standardization
-from castlereg.data.table import Table, rounded_up
-from castlereg.layout import EdgeRules, Layout
+from castlereg.data.table import Standardization, Table, rounded_up
+from castlereg.layout import Layout
 from castlereg.network import initialize, mask_inputs, pack, unpack
-from castlereg.random_streams import OfNetwork
+from castlereg.random_streams import OfNetwork, named_stream
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.engine import trained_nodes
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.training import sampled
-from castlereg.training.batches import regularizer_stream
 from castlereg.training.devices import replicated, sharded, training_mesh
 from castlereg.training.plan import EdgeAction, Member, Plan
 from castlereg.training.state import MemberInputs, MemberState, Moving, Shared, Weights, adam
-from castlereg.training.trained import Log
+
+Log = tuple[
+    NDArray[np.int64], NDArray[np.float32]
+]  # epochs that each member had done before a call, and what the call logged
 
 
 @dataclass(frozen=True)
@@ -68,9 +69,8 @@ class Setup:
         mean_weight: NDArray[np.floating[Any]],
     ) -> Setup:
         """Choose devices, and stack the regularizers of the members."""
-        dtype = table.inputs.dtype
-        standardization, mean_weight = jax.tree.map(lambda a: a.astype(dtype), (standardization, mean_weight))
-        regularizers = _stacked(members, plan.hidden_layer_sizes, dtype)
+        regularizers = _stacked(members, plan.hidden_layer_sizes, table.inputs.dtype)
+        _check_ramps(plan, regularizers)
         return cls(table, members, plan, standardization, mean_weight, training_mesh(len(members)), regularizers)
 
     @property
@@ -240,8 +240,13 @@ class Stack:
         states = self.read(self.states)
         for mask, weights in zip(self.masks, states.moving.weights.network.input_weights, strict=True):
             mask *= action(weights, layout, rules, linear)[layout.channel_nodes]
-        for part in (states.moving.weights, states.moving.moments.mu, states.moving.moments.nu):
-            part.network.input_weights[...] *= self.masks[..., None]
+        moments = states.moving.moments
+        if self.setup.n_sampled is None:
+            of_inputs = [moment.network.input_weights for moment in (moments.mu, moments.nu)]
+        else:  # laid out by node
+            of_inputs = [moment.input_weights.swapaxes(1, 2) for moment in (moments.own.mu, moments.own.nu)]
+        for array in (states.moving.weights.network.input_weights, *of_inputs):
+            array *= self.masks[..., None]
         self.states = self.place(states)
 
     def _rebalance(self) -> None:
@@ -279,6 +284,14 @@ def _stacked(members: Sequence[Member], hidden_layer_sizes: tuple[int, ...], dty
     return stacked
 
 
+def _check_ramps(plan: Plan, regularizers: tuple[Regularizer, ...]) -> None:
+    paths = jax.tree_util.tree_leaves_with_path(regularizers)
+    strengths = sorted({path[-1].name for path, _ in paths})
+    for name in (name for phase in plan.phases for name, _, _ in phase.ramps):
+        if name not in strengths:
+            raise ValueError(f"a phase has a ramp of {name!r}, but the strengths are {', '.join(strengths) or 'none'}")
+
+
 def _initial_states(setup: Setup) -> MemberState:
     """Draw the starting weights of all members, and start everything else."""
     plan, layout, nodes, n = setup.plan, setup.layout, setup.nodes, len(setup.members)
@@ -290,7 +303,7 @@ def _initial_states(setup: Setup) -> MemberState:
         else:
             network = initialize(layout, sizes, member.seed, nodes=nodes, input_init=plan.input_init)
         own = [
-            r.start(layout, sizes, len(nodes), regularizer_stream(member.seed, OfNetwork.REGULARIZER_START, r))
+            r.start(layout, sizes, len(nodes), named_stream(member.seed, OfNetwork.REGULARIZER_START, type(r).__name__))
             for r in member.regularizers
         ]
         weights = Weights(pack(mask_inputs(network, mask)), tuple(state.trained for state in own))  # type: ignore[arg-type]
@@ -315,6 +328,3 @@ def _initial_states(setup: Setup) -> MemberState:
         "active": np.ones(n, bool),
     }
     return MemberState(**fields)
-
-
-__all__ = ["EdgeRules", "Setup", "Stack"]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import optax
 from jax import Array
 
-from castlereg.data.scaling import Standardization
+from castlereg.data.table import Standardization
 from castlereg.network import Packed
 from castlereg.regularizers import Regularizer
 
@@ -69,9 +68,3 @@ class Shared(NamedTuple):
     max_epochs: Array
     patience: Array
     warmup: Array  # epochs before the best epoch and patience count
-
-
-def epoch_of(inputs: MemberInputs, epoch: Array) -> tuple[tuple[Regularizer, ...], Array]:
-    """Return the regularizers of an epoch, and the factor of its learning rate."""
-    regularizers: tuple[Regularizer, ...] = jax.tree.map(lambda strength: strength[epoch], inputs.regularizers)
-    return regularizers, inputs.rate_factor[epoch]

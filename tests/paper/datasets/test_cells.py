@@ -29,8 +29,8 @@ def test_line_ends_and_byte_order_mark_do_not_matter(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "a,b\n1,2\n1,2,3\n", b"\xff\xfe\x00a\x81", 'a,b\n"1,2\n'])
-def test_what_is_no_table_is_refused_with_its_path(content: str | bytes, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"a\.csv is no comma-separated table"):
+def test_what_is_not_a_table_raises_with_its_path(content: str | bytes, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"a\.csv is not a comma-separated table"):
         read_cells(written(tmp_path / "a.csv", content))
 
 
@@ -46,21 +46,23 @@ def test_spelling_survives_writing_and_reading_by_pandas(tmp_path: Path) -> None
     assert in_one_spelling(read_cells(path))["a"].tolist() == in_one_spelling(by_pandas)["a"].tolist()
 
 
-@pytest.mark.parametrize("text", ["nan", "inf", "1_000", "1,5", "0x10", "\u0663", " 1", "1e", "."])
+@pytest.mark.parametrize("text", ["inf", "1_000", "1,5", "0x10", "\u0663", " 1", "1e", "."])
 def test_only_plain_decimal_numbers_are_numbers(text: str) -> None:
     assert numbers_in(pd.Series(["1", text], dtype=object)) is None
 
 
 def test_typed_columns() -> None:
-    table = typed(
-        pd.DataFrame(
-            {"whole": ["1.0", "2", "-3"], "gaps": ["1", "?", "3"], "text": ["a", "?", "b"], "none": ["", "?", ""]},
-            dtype=object,
-        )
-    )
+    cells = {
+        "whole": ["1.0", "2", "-3"],
+        "some": ["1", "?", "3"],
+        "marked": ["1", "NA", "nan"],
+        "text": ["a", "?", "b"],
+        "none": ["", "?", "NULL"],
+    }
+    table = typed(pd.DataFrame(cells, dtype=object))
     assert table["whole"].dtype == np.int64
-    assert table["gaps"].tolist()[::2] == [1, 3]
-    assert np.isnan(table["gaps"][1])
+    np.testing.assert_array_equal(table["some"], [1, np.nan, 3])
+    np.testing.assert_array_equal(table["marked"], [1, np.nan, np.nan])
     assert table["text"].cat.categories.tolist() == ["a", "b"]
     assert table["text"].isna().tolist() == [False, True, False]
     assert table["none"].isna().all()

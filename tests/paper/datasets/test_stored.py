@@ -52,8 +52,8 @@ def corrupted(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
         "a truncated file": (text(frame)[:-10], "column "),
         "another separator": (frame.to_csv(index=False, sep=";"), "1 columns where 14 belong"),
         "an HTML page": ("<!DOCTYPE html>\n<html><body>Not found</body></html>\n", "1 columns where 14 belong"),
-        "an HTML page with commas": ("<!DOCTYPE html>\n<a title='x, y, z'>\n", "is no comma-separated table"),
-        "nothing": ("", "is no comma-separated table"),
+        "an HTML page with commas": ("<!DOCTYPE html>\n<a title='x, y, z'>\n", "is not a comma-separated table"),
+        "nothing": ("", "is not a comma-separated table"),
     }
 
 
@@ -98,7 +98,7 @@ def test_a_file_that_is_not_there_says_where_to_put_it(made_up: MadeUp, frame: p
         "https://www.openml.org/d/531",
     ):
         assert part in message
-    with pytest.raises(FileNotFoundError, match=r"path='nowhere\.csv' is no file"):
+    with pytest.raises(FileNotFoundError, match=r"path='nowhere\.csv' is not a file"):
         load("BH", path="nowhere.csv")
 
 

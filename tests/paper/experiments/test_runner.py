@@ -27,7 +27,7 @@ from castlereg.paper.experiments.runner import run
 from tests.paper.experiments.counting import Counting
 if __name__ == "__main__":
     folder, experiment = Path(sys.argv[1]), Counting(count=12, seconds=0.1)
-    outcome = run([experiment], "quick", folder, jobs=2, progress=False)["counting"]
+    outcome = run([experiment], "quick", folder, jobs=2, verbose=False)["counting"]
     write_results(experiment, outcome, folder)
     print(outcome.n_new)
 """
@@ -47,17 +47,17 @@ def started(folder: Path, name: str) -> subprocess.Popen[str]:
 
 def test_units_run_once_and_come_back_in_order(tmp_path: Path) -> None:
     experiment = Counting()
-    first = run([experiment], "quick", tmp_path, progress=False)["counting"]
+    first = run([experiment], "quick", tmp_path, verbose=False)["counting"]
     assert (first.n_units, first.n_new, first.complete) == (4, 4, True)
     assert first.results["square"].tolist() == [0, 1 / 7, 4 / 7, 9 / 7]
-    again = run([experiment], "quick", tmp_path, progress=False)["counting"]
+    again = run([experiment], "quick", tmp_path, verbose=False)["counting"]
     assert again.n_new == 0
     assert again.results.equals(first.results)
 
 
 def test_a_changed_description_does_not_mix_with_old_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run([Counting()], "quick", tmp_path, progress=False)
-    larger = run([Counting(count=5)], "quick", tmp_path, progress=False)["counting"]
+    run([Counting()], "quick", tmp_path, verbose=False)
+    larger = run([Counting(count=5)], "quick", tmp_path, verbose=False)["counting"]
     assert (larger.n_new, len(larger.results)) == (1, 5)
     assert len(waiting_units(Counting(), "standard", tmp_path)) == 4
     monkeypatch.setattr(Counting, "revision", 2)
@@ -67,23 +67,23 @@ def test_a_changed_description_does_not_mix_with_old_results(tmp_path: Path, mon
 
 
 def test_a_unit_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> None:
-    outcome = run([Counting(fails_at=2)], "quick", tmp_path, progress=False)["counting"]
+    outcome = run([Counting(fails_at=2)], "quick", tmp_path, verbose=False)["counting"]
     assert outcome.messages == ["1 unit: FileNotFoundError: no table 2"]
     assert outcome.results["n"].tolist() == [0, 1, 3]
-    assert run([Counting()], "quick", tmp_path, progress=False)["counting"].n_new == 1
+    assert run([Counting()], "quick", tmp_path, verbose=False)["counting"].n_new == 1
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
-    outcome = run([Counting(3, dies_at=1, folder=str(marks))], "quick", tmp_path, jobs=2, progress=False)["counting"]
+    outcome = run([Counting(3, dies_at=1, folder=str(marks))], "quick", tmp_path, jobs=2, verbose=False)["counting"]
     assert outcome.complete
     assert len(outcome.results) == 3
 
 
 def test_a_unit_that_always_kills_its_worker_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_MOST_ATTEMPTS", 1)
-    outcome = run([Counting(count=1, dies_at=0)], "quick", tmp_path, jobs=2, progress=False)["counting"]
+    outcome = run([Counting(count=1, dies_at=0)], "quick", tmp_path, jobs=2, verbose=False)["counting"]
     assert outcome.messages == [
         "1 unit: its worker died (TerminatedWorkerError), perhaps for want of memory: run again with fewer --jobs"
     ]
@@ -91,7 +91,7 @@ def test_a_unit_that_always_kills_its_worker_is_reported(tmp_path: Path, monkeyp
 
 def test_experiments_read_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.EXPERIMENTS, "counting", Counting())
-    outcomes = run([Doubling(count=2)], "quick", tmp_path, progress=False)
+    outcomes = run([Doubling(count=2)], "quick", tmp_path, verbose=False)
     assert list(outcomes) == ["doubling"]
     assert outcomes["doubling"].results["experiment"].tolist() == ["counting"] * 4 + ["doubling"] * 2
 
@@ -99,14 +99,14 @@ def test_experiments_read_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_file_that_cannot_be_used_stops_no_other_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.EXPERIMENTS, "counting", Counting())
     (tmp_path / "doubling.sqlite").write_bytes(b"not a database at all, but long enough to be read as one" * 20)
-    outcomes = run([Counting(), Doubling(count=2)], "quick", tmp_path, progress=False)
+    outcomes = run([Counting(), Doubling(count=2)], "quick", tmp_path, verbose=False)
     assert outcomes["counting"].complete
     assert "move it away" in outcomes["doubling"].messages[0]
 
 
 def test_joblibs_configuration_decides_where_units_run(tmp_path: Path) -> None:
     def here(folder: str, **options: Any) -> bool:
-        results = run([Locating()], "quick", tmp_path / folder, progress=False, **options)["counting"].results
+        results = run([Locating()], "quick", tmp_path / folder, verbose=False, **options)["counting"].results
         return set(results["process"]) == {os.getpid()}
 
     assert here("default")
@@ -160,13 +160,13 @@ def test_killed_three_times_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_a_cluster_gives_what_this_machine_gives_also_when_a_worker_is_killed(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     experiment = Counting(count=16, seconds=0.2)
-    here = run([experiment], "quick", tmp_path / "here", progress=False)["counting"]
+    here = run([experiment], "quick", tmp_path / "here", verbose=False)["counting"]
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with distributed.LocalCluster(**options, host="127.0.0.1", silence_logs=50) as cluster:
         worker = next(iter(cluster.workers.values()))
         killer = subprocess.Popen([sys.executable, "-c", f"import time, os; time.sleep(1); os.kill({worker.pid}, 9)"])
         with on_cluster(cluster.scheduler_address):
-            there = run([experiment], "quick", tmp_path / "there", progress=False)
+            there = run([experiment], "quick", tmp_path / "there", verbose=False)
         killer.wait()
     for folder, outcome in (("here", here), ("there", there["counting"])):
         assert outcome.complete

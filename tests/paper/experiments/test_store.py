@@ -38,7 +38,7 @@ def test_a_file_of_another_format_is_refused_and_kept(tmp_path: Path) -> None:
 def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
     path = tmp_path / "b.sqlite"
     path.write_bytes(b"my thesis, chapter one, which is rather long" * 50)
-    with pytest.raises(StoreError, match="no results file, or a damaged one: move it away"):
+    with pytest.raises(StoreError, match="not a results file, or it is damaged: move it away"):
         Store(path)
     assert path.read_bytes().startswith(b"my thesis")
 

@@ -1,4 +1,4 @@
-"""Trace of a matrix polynomial, the measure of cycles of DAG-GNN."""
+"""Trace of a matrix polynomial, the acyclicity function of DAG-GNN."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def trace_polynomial(adjacency: Array) -> Array:
     Notes
     -----
     Yu et al. have ``m = p``; any ``m >= p`` sees cycles of all lengths. Here it is :func:`power`, one more than a power
-    of two: the gradient ``(I + A/m)^(m - 1)``, transposed, takes squarings alone, and the value comes from it.
+    of two: the gradient ``(I + A/m)^(m - 1)``, transposed, takes only squarings, and the value comes from it.
     The identity is never added, so that nothing cancels and a graph without cycles gives exactly zero.
     Past e^28 it goes on as :func:`castlereg.acyclicity.trace_exponential` does.
 

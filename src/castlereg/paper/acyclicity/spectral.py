@@ -1,4 +1,4 @@
-"""Spectral radius by power iteration, the measure of cycles of NO-BEARS."""
+"""Spectral radius by power iteration, the acyclicity function of NO-BEARS."""
 
 from __future__ import annotations
 

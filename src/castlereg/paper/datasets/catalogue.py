@@ -6,13 +6,13 @@ need. Sizes of the paper sometimes count the target and identifiers and sometime
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
 import pandas as pd
 
+from castlereg.options import did_you_mean
 from castlereg.paper.datasets.catalogue_entry import CatalogueEntry, GraphEntry
 from castlereg.paper.datasets.entries import GRAPH_ENTRIES, TABLE_ENTRIES
 
@@ -38,7 +38,7 @@ def find_table(name: Any) -> CatalogueEntry:
     >>> find_table("boston_hosing")
     Traceback (most recent call last):
     ...
-    ValueError: name='boston_hosing' is no table of the catalogue; did you mean 'boston_housing'?
+    ValueError: name='boston_hosing' is not a table of the catalogue; did you mean 'boston_housing'?
     """
     key = name.lower() if isinstance(name, str) else None
     for entry in TABLE_ENTRIES:
@@ -47,7 +47,7 @@ def find_table(name: Any) -> CatalogueEntry:
     if key is not None and key in GRAPHS:
         how = "load_pairs()" if GRAPHS[key].edges_file is None else f"load_graph_data({key!r})"
         raise ValueError(f"name={name!r} has no target; it is loaded by castlereg.paper.datasets.{how}")
-    _refuse_name(name, "table", [*TABLES, *(entry.abbreviation for entry in TABLE_ENTRIES if entry.abbreviation)])
+    _reject_name(name, "table", [*TABLES, *(entry.abbreviation for entry in TABLE_ENTRIES if entry.abbreviation)])
 
 
 def find_graph(name: Any) -> GraphEntry:
@@ -64,16 +64,13 @@ def find_graph(name: Any) -> GraphEntry:
     known = {key: entry for key, entry in GRAPHS.items() if entry.edges_file is not None}
     if isinstance(name, str) and name.lower() in known:
         return known[name.lower()]
-    _refuse_name(name, "table with a known graph", list(known))
+    _reject_name(name, "table with a known graph", list(known))
 
 
-def _refuse_name(name: Any, what: str, known: Sequence[str]) -> NoReturn:
-    text = str(name).lower()
-    near = difflib.get_close_matches(text, [one.lower() for one in known], n=3)
-    near += [one for one in known if len(text) >= 3 and text in one.lower() and one.lower() not in near]
-    spelled = [one for text in near for one in known if one.lower() == text.lower()]
-    hint = f"did you mean {' or '.join(map(repr, spelled))}?" if spelled else f"there are {', '.join(known)}"
-    raise ValueError(f"name={name!r} is no {what} of the catalogue; {hint}")
+def _reject_name(name: Any, what: str, known: Sequence[str]) -> NoReturn:
+    hint = did_you_mean(name, known, cutoff=0.5) if isinstance(name, str) else ""
+    hint = hint or f"; there are {', '.join(known)}"
+    raise ValueError(f"name={name!r} is not a {what} of the catalogue{hint}")
 
 
 def all_files() -> set[str]:

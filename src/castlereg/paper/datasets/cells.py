@@ -1,6 +1,6 @@
 """Cells of a table: as text in files, in one spelling to compare them by, and as numbers and levels to learn from.
 
-A file is read as text first, so that what is checked is what the file says. A cell that is empty or ``?`` is missing.
+A file is read as text first, so that what is checked is what the file says.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-MISSING = ("", "?")
+from castlereg.data.missing import ALWAYS_MISSING
+
 _NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
@@ -31,7 +32,7 @@ def read_cells(path: Path) -> pd.DataFrame:
     try:
         lines = pd.read_csv(path, header=None, dtype=object, na_filter=False, encoding="utf-8-sig")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is no comma-separated table: {str(error).strip()}") from None
+        raise ValueError(f"{path} is not a comma-separated table: {str(error).strip()}") from None
     body = lines.iloc[1:].reset_index(drop=True)
     body.columns = pd.Index([str(name) for name in lines.iloc[0]], dtype=object)
     return body
@@ -49,17 +50,14 @@ def as_cells(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of text, empty where the frame has gaps.
+        Of text, empty for missing values.
 
     Examples
     --------
     >>> as_cells(pd.DataFrame({"a": [0.1 + 0.2, None], "b": ["x", "y"]})).to_numpy().tolist()
     [['0.3', 'x'], ['', 'y']]
     """
-    columns = [
-        ["" if gap else _written(cell) for cell, gap in zip(frame.iloc[:, j], frame.iloc[:, j].isna(), strict=True)]
-        for j in range(frame.shape[1])
-    ]
+    columns = [["" if pd.isna(cell) else _written(cell) for cell in frame.iloc[:, j]] for j in range(frame.shape[1])]
     return _of_columns(columns, frame.columns)
 
 
@@ -96,7 +94,7 @@ def in_one_spelling(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _spelled(cell: str) -> str:
-    if cell in MISSING:
+    if cell in ALWAYS_MISSING:
         return ""
     return f"{float(cell) + 0.0:.12g}" if _NUMBER.fullmatch(cell) else cell  # + 0.0: there is one zero
 
@@ -111,14 +109,14 @@ def numbers_in(column: pd.Series) -> NDArray[np.float64] | None:
     """Read a column of text as numbers, NaN where missing; None when one cell is neither."""
     values: dict[str, float] = {}
     for cell in column.unique():
-        if cell not in MISSING and not _NUMBER.fullmatch(cell):
+        if cell not in ALWAYS_MISSING and not _NUMBER.fullmatch(cell):
             return None
-        values[cell] = np.nan if cell in MISSING else float(cell)
+        values[cell] = np.nan if cell in ALWAYS_MISSING else float(cell)
     return np.array([values[cell] for cell in column], np.float64)
 
 
 def typed(cells: pd.DataFrame) -> pd.DataFrame:
-    """Turn text into whole numbers, numbers with NaN for gaps, and categories.
+    """Turn text into whole numbers, numbers with NaN for missing values, and categories.
 
     Parameters
     ----------
@@ -140,6 +138,6 @@ def typed(cells: pd.DataFrame) -> pd.DataFrame:
 def _typed(column: pd.Series) -> pd.Series:
     numbers = numbers_in(column)
     if numbers is None:
-        return column.mask(column.isin(MISSING)).astype("category")
-    whole = bool(np.all(numbers == np.floor(numbers)))  # False with gaps
+        return column.mask(column.isin(ALWAYS_MISSING)).astype("category")
+    whole = bool(np.all(numbers == np.floor(numbers)))  # False with missing values
     return pd.Series(numbers.astype(np.int64) if whole else numbers, index=column.index)

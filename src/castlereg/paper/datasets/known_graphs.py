@@ -58,7 +58,7 @@ def load_graph_data(name: str, *, variant: str = "default") -> GraphData:
     Parameters
     ----------
     name : {"sachs", "sachs_observational", "asia", "alarm"}
-        The proteins of Sachs et al., with interventions pooled or observed alone; samples of two discrete networks.
+        The proteins of Sachs et al., with interventions pooled or only observed; samples of two discrete networks.
     variant : str
         Of Sachs: "default" is the conventional network of 17 edges, "20_edges" the one of 20.
 
@@ -72,7 +72,7 @@ def load_graph_data(name: str, *, variant: str = "default") -> GraphData:
     >>> load_graph_data("alarms")
     Traceback (most recent call last):
     ...
-    ValueError: name='alarms' is no table with a known graph of the catalogue; did you mean 'alarm'?
+    ValueError: name='alarms' is not a table with a known graph of the catalogue; did you mean 'alarm'?
     """
     entry = find_graph(name)
     check_choice("variant", variant, entry.variants)
@@ -111,7 +111,7 @@ def load_pairs(*, path: str | Path | None = None) -> tuple[CauseEffectPair, ...]
     >>> load_pairs(path="nowhere.csv")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: path='nowhere.csv' is no file
+    FileNotFoundError: path='nowhere.csv' is not a file
     """
     entry = GRAPHS["tuebingen_pairs"]
     cells, _ = stored_table(entry.file, page=entry.page, path=path)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from castlereg.data.files import TableFile, check_columns
 from castlereg.options import check_choice
 from castlereg.paper.datasets.catalogue import find_table
 from castlereg.paper.datasets.catalogue_entry import CatalogueEntry, Task
@@ -22,7 +23,7 @@ class Dataset:
     Parameters
     ----------
     X : DataFrame
-        Features: numbers with NaN for gaps; text and nominal codes as categories.
+        Features: numbers with NaN for missing values; text and nominal codes as categories.
     y : Series
         Target: numbers, or classes as whole numbers.
     task : {"regression", "classification"}
@@ -54,7 +55,7 @@ def load(
 
     It is looked for in the folder that the environment variable ``CASTLEREG_DATA`` names, then in the user's data
     folder (:func:`data_folder`); then it is downloaded and kept there. However it was had, it is checked: a file that
-    is not the whole table is refused, and never overwritten.
+    is not the whole table raises, and is never overwritten.
 
     Parameters
     ----------
@@ -85,7 +86,7 @@ def load(
     entry = find_table(name)
     check_choice("variant", variant, entry.variants)
     if target is not None and entry.place != "user":
-        raise ValueError(f"target={target!r}: {entry.name} has a target of its own, {entry.target!r}")
+        raise ValueError(f"target={target!r}: {entry.name} has its own target, {entry.target!r}: leave target out")
     if entry.place == "scikit-learn":
         if path is not None:
             raise ValueError(f"path={str(path)!r}: {entry.name} comes with scikit-learn, not from a file")
@@ -110,14 +111,13 @@ def _of_user(entry: CatalogueEntry, path: str | Path | None, target: str | None)
         rows, columns = entry.paper_size or (entry.rows, entry.columns)
         raise ValueError(
             f"{entry.name} ({entry.abbreviation}) is not passed on with castlereg, and not downloaded: {entry.licence} "
-            f"({entry.page}). With a comma-separated file of it, one row per person and a header, call "
+            f"({entry.page}). With a file of it, one row per person and a header, call "
             f'load("{entry.abbreviation}", path="the file", target="the column to predict"). '
             f"The paper has {rows} rows and {columns} features"
         )
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"path={str(path)!r} is no file")
-    frame = pd.read_csv(path, na_values=["?"], low_memory=False)
-    check_choice("target", target, [str(column) for column in frame.columns])
+    file = TableFile.open(path)
+    check_columns([target], file.columns(), file)
+    frame = file.read()
     text = [name for name in frame.columns if name != target and not pd.api.types.is_numeric_dtype(frame[name])]
     return frame.astype(dict.fromkeys(text, "category")), target
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
+from castlereg.atomic_write import atomic_write
 from castlereg.notices import warn_user
 from castlereg.paper.datasets.cells import as_cells, read_cells
 from castlereg.paper.datasets.download import Origin, with_columns
@@ -46,7 +45,7 @@ def stored_table(
     figures = known_figures()[file]
     if path is not None:
         if not Path(path).is_file():
-            raise FileNotFoundError(f"path={str(path)!r} is no file")
+            raise FileNotFoundError(f"path={str(path)!r} is not a file")
         return _checked_file(Path(path), figures), str(path)
     for folder in folders().values():
         if (folder / file).is_file():
@@ -99,14 +98,8 @@ def _kept(file: str, cells: pd.DataFrame, origin: Origin) -> tuple[pd.DataFrame,
 def write_whole(cells: pd.DataFrame, path: Path) -> None:
     """Write a table so that no reader ever sees a part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as part:
-            cells.to_csv(part, index=False, lineterminator="\n")
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with atomic_write(path) as file:
+        file.write(cells.to_csv(index=False, lineterminator="\n").encode())
 
 
 def _not_there(file: str, figures: Figures, page: str, why: str) -> str:

@@ -1,4 +1,4 @@
-"""Table 7: CASTLE with some of its terms, and the column that the paper lacks: sparsity alone."""
+"""Table 7: CASTLE with some of its terms, and the column that the paper lacks: only the sparsity."""
 
 from __future__ import annotations
 

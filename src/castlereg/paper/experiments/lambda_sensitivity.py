@@ -20,7 +20,7 @@ LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 class LambdaSensitivity(Experiment):
-    """CASTLE alone, on random graphs of random sizes."""
+    """Only CASTLE, on random graphs of random sizes."""
 
     name = "lambda_sensitivity"
     title = "Sensitivity to lambda"

@@ -64,7 +64,7 @@ def fold_scores(
         task=task,  # type: ignore[arg-type]
         random_state=seed,
         input_init=input_init,
-        progress=False,
+        verbose=False,
         **network,
     )
     of_split = result.by_split.iloc[0]

@@ -21,7 +21,7 @@ _TASKS = ("regression", "classification")
 
 
 class RealRanks(Experiment):
-    """Made of the two experiments on real tables; has no units of its own."""
+    """Made of the two experiments on real tables; has no units."""
 
     name = "real_ranks"
     title = "Average ranks on real tables"
@@ -126,14 +126,14 @@ class RealRanks(Experiment):
         return (
             "Upper panels: average rank over folds and splits, as the paper draws it. Lower panels: average "
             "ranks over tables "
-            "and splits; methods within the critical difference of Nemenyi's test (5 %) cannot be told apart. "
+            "and splits; methods within the critical difference of Nemenyi's test (5 %) cannot be distinguished. "
             "Splits of "
             "one table overlap, so the test is too ready to find differences."
         )
 
 
 def _critical_difference(ax: Axes, by_split: pd.DataFrame, n_methods: int) -> None:
-    """Draw mean ranks, and shade those that cannot be told apart from the best."""
+    """Draw mean ranks, and shade those that cannot be distinguished from the best."""
     check = significance(by_split, "split")
     ordered = (n_methods + 1 - by_split.mean()).sort_values(ascending=False)
     place = np.arange(len(ordered))

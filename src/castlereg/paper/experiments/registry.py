@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Final
 
+from castlereg.options import did_you_mean
 from castlereg.paper.experiments.ablation import Ablation
 from castlereg.paper.experiments.dataset_table import DatasetTable
 from castlereg.paper.experiments.description import Experiment
@@ -47,9 +47,8 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
 
 
 def experiment_named(name: str) -> Experiment:
-    """Find an experiment; a name that is none suggests the nearest."""
+    """Find an experiment; an unknown name raises with the nearest one."""
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
-    nearest = difflib.get_close_matches(name, EXPERIMENTS, n=1, cutoff=0.4)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(EXPERIMENTS)}"
-    raise ValueError(f"no experiment is named {name!r}: {hint}")
+    hint = did_you_mean(name, EXPERIMENTS, cutoff=0.4) or f"; there are {', '.join(EXPERIMENTS)}"
+    raise ValueError(f"there is no experiment {name!r}{hint}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from castlereg.atomic_write import atomic_write
 from castlereg.markdown import markdown_table
 from castlereg.paper.experiments.description import Experiment, Scale, Verdict
 from castlereg.paper.experiments.runner import Outcome
@@ -23,7 +24,7 @@ _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "pandas", "optax
 
 
 def write_results(experiment: Experiment, outcome: Outcome, folder: Path) -> list[Path]:
-    """Write the table and the figure of an experiment into a folder of its own.
+    """Write the table and the figure of an experiment into its own folder.
 
     Parameters
     ----------
@@ -41,12 +42,13 @@ def write_results(experiment: Experiment, outcome: Outcome, folder: Path) -> lis
     own.mkdir(parents=True, exist_ok=True)
     table = experiment.summary(outcome.results)
     written = [own / "table.csv", own / "table.md"]
-    table.to_csv(written[0], index=False, float_format="%.6g", lineterminator="\n")
-    written[1].write_text(section(experiment, outcome, level=1), encoding="utf-8")
+    _write(written[0], table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
+    _write(written[1], section(experiment, outcome, level=1))
     figure = _drawn(experiment, outcome.results)
     if figure is not None:
         written.append(own / "figure.png")
-        figure.savefig(written[-1], dpi=110)
+        with atomic_write(written[-1]) as file:
+            figure.savefig(file, dpi=110)
         figure.clear()
     return written
 
@@ -104,10 +106,9 @@ def write_page(
     for experiment in experiments:
         figure = folder / experiment.name / "figure.png"
         if figure.exists():
-            (copies / f"{experiment.name}.png").write_bytes(figure.read_bytes())
+            _write(copies / f"{experiment.name}.png", figure.read_bytes())
             copied[experiment.name] = f"images/results/{experiment.name}.png"
-    text = page(experiments, outcomes, scale, copied, when=datetime.now(UTC).date())
-    path.write_text(text, encoding="utf-8")
+    _write(path, page(experiments, outcomes, scale, copied, when=datetime.now(UTC).date()))
 
 
 def page(
@@ -171,6 +172,11 @@ def machine() -> str:
         f"castlereg {__version__}, Python {platform.python_version()}, {packages}; {platform.system()} "
         f"{platform.machine()}, {os.cpu_count()} cores."
     )
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    with atomic_write(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def _drawn(experiment: Experiment, results: pd.DataFrame) -> Figure | None:

@@ -24,7 +24,7 @@ class Outcome:
     ----------
     results : DataFrame
         Records of all units that are done, in the order of the units, those of other experiments that this one reads
-        first; the column ``experiment`` tells them apart.
+        first; the column ``experiment`` distinguishes them.
     n_units, n_new : int
         Units of the scale, and those that this run did.
     failed : tuple of (Settings, str)
@@ -56,7 +56,7 @@ def run(
     folder: Path,
     *,
     jobs: int | None = None,
-    progress: bool = True,
+    verbose: bool = True,
 ) -> dict[str, Outcome]:
     """Run the units of experiments that are not done yet, and of those that they read.
 
@@ -71,7 +71,7 @@ def run(
     jobs : int, optional
         Units side by side, each on one core, on the backend that :func:`joblib.parallel_config` chooses: processes of
         this machine by default. 1, the default there, runs them in this process.
-    progress : bool
+    verbose : bool
         Show a bar with the time left.
 
     Returns
@@ -82,7 +82,7 @@ def run(
     work = {one.name: _Work(one, scale, folder) for one in with_sources(experiments)}
     waiting = [task for one in work.values() for task in one.waiting]
     n_units = sum(len(one.units) for one in work.values())
-    bar = tqdm(total=n_units, initial=n_units - len(waiting), unit="unit", disable=not progress, smoothing=0.05)
+    bar = tqdm(total=n_units, initial=n_units - len(waiting), unit="unit", disable=not verbose, smoothing=0.05)
     with bar:
         for done in _running(waiting, jobs):
             bar.set_postfix_str(done.experiment)

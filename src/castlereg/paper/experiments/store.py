@@ -25,7 +25,7 @@ class StoreError(OSError):
 class Store:
     """Results of one experiment.
 
-    Every unit is a transaction of its own: a process that is killed leaves all units that were done, and no half ones.
+    Every unit is a separate transaction: a process that is killed leaves all units that were done, and no half ones.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def _hint(error: sqlite3.DatabaseError) -> str:
     if "readonly" in message or "unable to open" in message:
         return "The folder or file cannot be written: give another --output."
     if "not a database" in message or "malformed" in message:
-        return "This is no results file, or a damaged one: move it away, or give another --output."
+        return "This is not a results file, or it is damaged: move it away, or give another --output."
     return "What was kept before is still there."
 
 

@@ -82,9 +82,8 @@ class ToyLinear(ToyTable):
             Verdict(
                 "errors level off at 1.00",
                 "cannot be met",
-                "1.00 is the error of the true parents alone; a model that sees the children of Y too, as all of "
-                "these do, "
-                f"can reach 0.333. Ours end at {best['ours'].iloc[-1]:.3f}",
+                "1.00 is the error of predicting from only the true parents; a model that sees the children of Y too, "
+                f"as all of these do, can reach 0.333. Ours end at {best['ours'].iloc[-1]:.3f}",
             ),
         ]
 

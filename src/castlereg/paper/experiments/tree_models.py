@@ -46,7 +46,7 @@ def _boosting(task: str) -> Any:
 
 
 def _numbered() -> Any:
-    """Number levels of text; numbers stay, gaps too: both kinds of trees take them."""
+    """Number levels of text; numbers stay, missing values too: both kinds of trees take them."""
     encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     text = make_column_selector(dtype_exclude="number")
     return make_column_transformer((encoder, text), remainder="passthrough")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
-from castlereg.estimators.regressor_cv import CastleRegressorCV
+from castlereg.estimators.regressor import CastleRegressorCV
 from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings
 from castlereg.paper.problems import random_problem
 from castlereg.synthetic import roles

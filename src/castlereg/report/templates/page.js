@@ -8,15 +8,15 @@
   const theme = find("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
-  const tellTheme = () => {
+  const showTheme = () => {
     theme.setAttribute("aria-pressed", String(isDark()));
   };
   theme.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
-    tellTheme();
+    showTheme();
   });
-  system.addEventListener("change", tellTheme);
-  tellTheme();
+  system.addEventListener("change", showTheme);
+  showTheme();
 
   /* Tables that sort: cells without a value come last, whichever way. */
   const collator = new Intl.Collator("en", { numeric: true });
@@ -62,7 +62,7 @@
   const weight = (value) => value.toPrecision(3);
   const plural = (count, word) => count + " " + word + (count === 1 ? "" : "s");
 
-  /* The slider counts hidden edges, so that each step is one edge, wherever the weights lie. */
+  /* The slider counts hidden edges, so that each step is one edge, whatever the weights are. */
   const update = () => {
     for (const svg of views.values()) {
       const joined = new Set();
@@ -119,13 +119,13 @@
   /* Details of what the mouse or the keyboard is at. */
   const edgeText = ([cause, effect, w, confidence, direction, directed]) =>
     graph.nodes[cause] + " → " + graph.nodes[effect] + "\nweight " + weight(w) + " · confidence " + percent(confidence) +
-    (direction === null ? "" : " · this direction in " + percent(direction) + " of the networks that join them") +
-    (directed ? "" : " (in doubt)");
-  const nodeText = (place) => {
-    const list = (which, other) => graph.edges.slice(0, shown).filter((edge) => edge[which] === place)
+    (direction === null ? "" : " · this direction in " + percent(direction) + " of the networks that have it") +
+    (directed ? "" : " (uncertain)");
+  const nodeText = (index) => {
+    const list = (which, other) => graph.edges.slice(0, shown).filter((edge) => edge[which] === index)
       .map((edge) => graph.nodes[edge[other]] + " (" + weight(edge[2]) + ")").join(", ") || "none";
-    const kind = graph.targets.includes(place) ? " (target)" : "";
-    return graph.nodes[place] + kind + "\ncauses: " + list(1, 0) + "\neffects: " + list(0, 1);
+    const kind = graph.targets.includes(index) ? " (target)" : "";
+    return graph.nodes[index] + kind + "\ncauses: " + list(1, 0) + "\neffects: " + list(0, 1);
   };
   const look = (item) => {
     const svg = item.ownerSVGElement;
@@ -138,15 +138,15 @@
       nodes.add(edge[0]).add(edge[1]);
       details.textContent = edgeText(edge);
     } else {
-      const place = Number(item.dataset.node);
-      nodes.add(place);
+      const index = Number(item.dataset.node);
+      nodes.add(index);
       for (const line of edgesOf(svg)) {
         const [cause, effect] = graph.edges[Number(line.dataset.rank)];
-        if (cause !== place && effect !== place) continue;
+        if (cause !== index && effect !== index) continue;
         line.classList.add("lit");
         nodes.add(cause).add(effect);
       }
-      details.textContent = nodeText(place);
+      details.textContent = nodeText(index);
     }
     for (const node of nodesOf(svg)) if (nodes.has(Number(node.dataset.node))) node.classList.add("lit");
   };
@@ -180,8 +180,8 @@
     const walksNodes = event.key === "ArrowRight" || event.key === "ArrowLeft";
     const items = walksNodes ? nodesOf(svg) : edgesOf(svg).reverse();
     if (!items.length) return;
-    const place = items.indexOf(item);
-    focusOn(items[place < 0 ? 0 : (place + steps[event.key] + items.length) % items.length]);
+    const index = items.indexOf(item);
+    focusOn(items[index < 0 ? 0 : (index + steps[event.key] + items.length) % items.length]);
   });
   canvas.addEventListener("click", (event) => itemAt(event) && focusOn(itemAt(event)));
 
@@ -200,7 +200,7 @@
     for (const svg of views.values()) svg.toggleAttribute("hidden", svg !== current());
     if (!scales.has(current())) {
       zoom(fitting(current(), 0.85));
-      const [box, target] = [canvas, current().querySelector(".target")].map((one) => one.getBoundingClientRect());
+      const [box, target] = [canvas, current().querySelector(".target")].map((element) => element.getBoundingClientRect());
       canvas.scrollLeft += target.left + target.width / 2 - box.left - box.width / 2;
       canvas.scrollTop += target.top + target.height / 2 - box.top - box.height / 2;
     }

@@ -13,14 +13,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
-from castlereg.objective import acyclicity_loss
 from numpy.typing import NDArray
 
-from castlereg.acyclicity import ACYCLICITY, log_determinant, resolve_acyclicity
+from castlereg.acyclicity import ACYCLICITY, log_determinant, trace_exponential
+from castlereg.castle import acyclicity_loss
 from castlereg.layout import Layout, Node
+from castlereg.losses import Batch
+from castlereg.network import Parameters
 from castlereg.paper.acyclicity import spectral_radius, trace_polynomial, truncated_series
 from castlereg.paper.acyclicity.polynomial import power
-from tests.test_acyclicity import random_graph
+from castlereg.regularizers import Castle
+from castlereg.regularizers.castle import acyclicity_function
+from castlereg.regularizers.engine import regularized_loss
+from tests.acyclicity.test_exponential import random_graph
 
 P = 40  # of all graphs that are compared, so that each function is compiled once: two blocks of the log-determinant
 
@@ -38,7 +43,7 @@ def _powers(a: Floats, weights: Callable[[int], float], longest: int) -> float:
 
 @dataclass(frozen=True)
 class Case:
-    """A measure of cycles, its closed form, and where both hold."""
+    """An acyclicity function, its closed form, and where both hold."""
 
     expected: Callable[[Floats], float]
     walks: Callable[[int, int], float]  # weight of closed walks of length k among p nodes
@@ -93,7 +98,7 @@ def padded(a: Floats) -> Any:
     return single(np.pad(a, (0, 60 - len(a))))
 
 
-def test_every_measure_has_a_row() -> None:
+def test_every_function_has_a_row() -> None:
     assert set(CASES) == set(FUNCTIONS)
 
 
@@ -218,9 +223,11 @@ def test_log_determinant_past_its_domain_is_continuous_and_leaves_edges_outside_
     assert gradient[1, 2] == 0 < gradient[0, 1]
 
 
-def test_auto_is_the_papers_measure_until_the_table_is_wide() -> None:
-    assert [resolve_acyclicity("auto", n) for n in (2, 100, 200, 201, 5000)] == ["expm"] * 3 + ["logdet"] * 2
-    assert [resolve_acyclicity(name, 5000) for name in ACYCLICITY] == list(ACYCLICITY)
+def test_auto_is_the_papers_function_until_the_table_is_wide() -> None:
+    chosen = [acyclicity_function("auto", n) for n in (2, 100, 200, 201, 5000)]
+    assert chosen == [trace_exponential] * 3 + [log_determinant] * 2
+    assert [acyclicity_function(name, 5000) for name in ACYCLICITY] == list(ACYCLICITY.values())
+    assert acyclicity_function(spectral_radius, 5000) is spectral_radius
 
 
 def test_auto_is_resolved_by_the_layout(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,4 +235,7 @@ def test_auto_is_resolved_by_the_layout(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(ACYCLICITY, "logdet", lambda adjacency: jnp.full((), 3.0))
     for n_nodes, expected in ((200, 4), (201, 9)):
         layout = Layout((*(Node() for _ in range(n_nodes - 1)), Node(target=True)))
-        assert acyclicity_loss(jnp.zeros((n_nodes, n_nodes, 1)), layout, "auto") == expected
+        network = Parameters(jnp.zeros((n_nodes, n_nodes, 1)), jnp.zeros((n_nodes, 1)), (), None, None)
+        batch = Batch(jnp.zeros((1, n_nodes)), jnp.zeros((1, n_nodes, 1)), jnp.ones(1))
+        _, (terms, _) = regularized_loss(network, batch, [Castle(acyclicity="auto")], layout)
+        assert terms["acyclicity"] == expected

@@ -1,4 +1,4 @@
-"""h(A) against SciPy, closed forms and finite differences."""
+"""The trace of the exponential against SciPy, closed forms and finite differences."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.special
-from castlereg.objective import acyclicity_loss
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from castlereg.acyclicity import trace_exponential
+from castlereg.castle import acyclicity_loss
 from castlereg.layout import Layout, Node
 from castlereg.network import squared_adjacency
 from castlereg.paper.acyclicity import truncated_series

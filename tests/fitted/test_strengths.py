@@ -1,4 +1,4 @@
-"""What edges are worth: closed forms, and the network with the edge taken out."""
+"""Edge strengths against closed forms, and the network without the edge."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from castlereg.edge_strength import edge_strengths, rows_looked_at
+from castlereg.fitted.strengths import edge_strengths, enough_rows
 from castlereg.layout import Layout, Node
+from castlereg.losses import Batch, cell_losses, mean_losses, node_scores
 from castlereg.network import Parameters, forward
-from castlereg.objective import Batch, cell_losses, mean_losses, node_scores
-from tests.test_objective import random_batch, random_parameters
+from tests.small_problems import random_batch, random_parameters
 
 
 def as_numpy(tree: Any) -> Any:
@@ -84,7 +84,7 @@ def test_leaving_out_is_setting_the_causes_weights_to_zero(
             )
 
 
-def test_an_edge_that_tells_nothing_is_still_an_edge(rng: np.random.Generator) -> None:
+def test_an_edge_that_carries_nothing_is_still_an_edge(rng: np.random.Generator) -> None:
     x = uncorrelated(rng, 3)
     weights = np.zeros((3, 3))
     weights[0, 2] = 0.5  # and yet the two are uncorrelated: worse than nothing
@@ -93,7 +93,7 @@ def test_an_edge_that_tells_nothing_is_still_an_edge(rng: np.random.Generator) -
     assert np.count_nonzero(found) == 1
 
 
-def test_missing_cells_do_not_count(rng: np.random.Generator) -> None:
+def test_missing_values_do_not_count(rng: np.random.Generator) -> None:
     layout = Layout((Node(), Node(gaps=True), Node(target=True)))
     weights = rng.normal(size=(4, 3)) * layout.edge_mask()
     x = np.insert(uncorrelated(rng, 3), 2, 0.0, axis=1)
@@ -106,8 +106,8 @@ def test_missing_cells_do_not_count(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(found[:, 1], known[:, 1], rtol=1e-5)
 
 
-def test_fewer_rows_are_looked_at_in_wide_tables() -> None:
-    rows = [rows_looked_at(Layout((*[Node()] * d, Node(target=True))), d + 1) for d in (10, 100, 200, 400)]
+def test_fewer_rows_are_enough_in_wide_tables() -> None:
+    rows = [enough_rows(Layout((*[Node()] * d, Node(target=True))), d + 1) for d in (10, 100, 200, 400)]
     assert rows[0] == 2000
     assert rows == sorted(rows, reverse=True)
     assert rows[-1] == 128

@@ -1,0 +1,131 @@
+"""What a fit is asked for, and what the data of a fit must offer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Fold, Rows
+from castlereg.data.table import Table
+from castlereg.fitted.model import FittedModel
+from castlereg.fitted.networks import HeldOut
+from castlereg.graph.sortability import ColumnTraits
+from castlereg.layout import EdgeRules
+from castlereg.search.grid import Candidate
+from castlereg.training import Plan
+from castlereg.training.sources import Source
+
+Score = Callable[[FittedModel, NDArray[np.int64]], float]
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """How candidates are compared.
+
+    Parameters
+    ----------
+    cv : int, splitter or iterable of splits
+    y, groups : array-like, optional
+        For the splitter, in the user's order.
+    is_classifier : bool
+    score : callable, optional
+        Score of a model on some of the user's rows, higher is better; by default the negative validation loss.
+    one_standard_error : bool
+        Choose the strongest candidate within one standard error of the best.
+    """
+
+    cv: Any
+    y: Any = None
+    groups: ArrayLike | None = None
+    is_classifier: bool = False
+    score: Score | None = None
+    one_standard_error: bool = False
+
+
+@dataclass(frozen=True)
+class FoldRows:
+    """The folds of cross-validation, which :class:`castlereg.fitted.FoldBook` keeps."""
+
+    folds: list[Fold]  # in the user's order of rows
+    seeds: list[int]
+    left_out: Callable[[int], Rows]  # coded rows that a fold leaves out
+
+
+@dataclass(frozen=True)
+class Assignment(ABC):
+    """Rows prepared for training: encoded, and assigned to networks."""
+
+    preprocessing: Preprocessing
+    source: Table | Source
+    folds: Sequence[Fold]  # training and validation rows of each network of a candidate
+    seeds: Sequence[np.random.SeedSequence]  # of each
+    fold_rows: FoldRows | None = field(default=None, kw_only=True)  # of cross-validation
+
+    @abstractmethod
+    def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
+        """Return the validation rows of some networks."""
+
+    @abstractmethod
+    def some_rows(self, most: int) -> Table:
+        """Return at most ``most`` rows, evenly spaced."""
+
+    @abstractmethod
+    def traits(self) -> ColumnTraits | None:
+        """Measure the columns and targets that are numbers, in the units of the table."""
+
+
+class Data(Protocol):
+    """Rows to learn from, in memory or in a file."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of features and targets."""
+
+    def prepared(self, request: FitRequest) -> AbstractContextManager[Assignment]:
+        """Encode the rows, and assign them to networks."""
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What to fit, and how.
+
+    Parameters
+    ----------
+    data : Data
+        :class:`castlereg.search.fit.TableData` or :class:`castlereg.search.file_data.FileData`.
+    plan : Plan
+    candidates : sequence of tuple of Regularizer
+        To choose among; one without cross-validation.
+    seed : SeedSequence
+    edges : EdgeRules, optional
+        Which edges may be and which must be, in the user's order.
+    clipped : bool
+        Whether numeric columns are clipped.
+    validation_fraction : float
+        Share of rows held out for early stopping, without cross-validation.
+    n_members : int
+        Networks with different seeds, without cross-validation.
+    bootstrap : bool
+        Whether each of them has its own training rows, drawn with replacement.
+    cross_validation : CrossValidation, optional
+    verbose : bool
+    """
+
+    data: Data
+    plan: Plan
+    candidates: Sequence[Candidate]
+    seed: np.random.SeedSequence
+    edges: EdgeRules | None = None
+    clipped: bool = False
+    validation_fraction: float = 0.1
+    n_members: int = 1
+    bootstrap: bool = False
+    cross_validation: CrossValidation | None = None
+    verbose: bool = False

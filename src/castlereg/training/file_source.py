@@ -1,0 +1,236 @@
+"""Rows of a file, read in chunks: encoded once into a temporary file, then read in another order every epoch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, BinaryIO, Self, cast
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.table import (
+    Moments,
+    Standardization,
+    Table,
+    clipping,
+    drawn_in,
+    room_for,
+    rounded_up,
+    standardization_of,
+)
+from castlereg.layout import Layout
+from castlereg.training import program
+from castlereg.training.devices import lanes, replicated
+from castlereg.training.plan import Member
+from castlereg.training.sources import Draws, Prepared, Progress
+from castlereg.training.stack import Stack
+
+# Rows that are read together, so that reading in a random order is still reading stretches.
+PIECE = 256
+# Rows that are shuffled before they are written: neighbours in a sorted file must not be read together ever after.
+_WINDOW = 65_536
+
+
+class RowFile:
+    """Rows of float32 in a temporary file that is gone when it is closed, or the process ends.
+
+    The file is read and written, not mapped: the rows do not count as memory of the process.
+
+    Parameters
+    ----------
+    width : int
+        Numbers in a row.
+    rng : numpy.random.Generator
+        Shuffles rows on their way into the file.
+    """
+
+    def __init__(self, width: int, rng: np.random.Generator) -> None:
+        self.width, self.n_rows, self._rng = width, 0, rng
+        self._waiting: list[NDArray[np.float32]] = []
+        self._file = cast(BinaryIO, tempfile.TemporaryFile(prefix="castlereg-", suffix=".rows"))  # noqa: SIM115
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, rows: NDArray[np.float32]) -> None:
+        """Take rows, shape (rows, width), to be written with others that came before or come after."""
+        self._waiting.append(np.asarray(rows, np.float32))
+        if sum(map(len, self._waiting)) >= _WINDOW:
+            together = np.concatenate(self._waiting)
+            whole = len(together) // _WINDOW * _WINDOW
+            for start in range(0, whole, _WINDOW):
+                self._write(together[start : start + _WINDOW])
+            self._waiting = [together[whole:].copy()]
+
+    def finish(self) -> None:
+        """Write the rows that still wait: no more will come."""
+        if self._waiting:
+            self._write(np.concatenate(self._waiting))
+        self._waiting = []
+
+    def _write(self, rows: NDArray[np.float32]) -> None:
+        self._file.seek(0, 2)
+        self._file.write(self._rng.permutation(rows).data)
+        self.n_rows += len(rows)
+
+    def read(self, start: int, into: NDArray[np.float32]) -> None:
+        """Read neighbouring rows into an array of shape (rows, width)."""
+        self._file.seek(4 * self.width * start)
+        wanted = into.data.cast("B")
+        if self._file.readinto(wanted) != len(wanted):  # type: ignore[attr-defined]
+            raise OSError("the temporary file of encoded rows has become shorter: was the disk full?")
+
+    def pieces(self) -> NDArray[np.int64]:
+        """Return the first row of every piece."""
+        return np.arange(0, self.n_rows, PIECE)
+
+    def piece(self, start: int) -> NDArray[np.float32]:
+        """Read one piece."""
+        rows = np.empty((min(PIECE, self.n_rows - start), self.width), np.float32)
+        self.read(start, rows)
+        return rows
+
+    def blocks(self, most: int | None = None) -> Iterator[NDArray[np.float32]]:
+        """Go through the rows, or evenly through about so many of them."""
+        step = 1 if most is None else max(1, -(-self.n_rows // max(most, 1)))
+        for start in self.pieces()[::step]:
+            yield self.piece(int(start))
+
+
+_ROWS_FOR_QUARTILES = 200_000  # evenly spaced pieces: a quartile needs no more
+
+
+class FileSource:
+    """Rows of a file, read in chunks: each epoch goes once through the file, in another order.
+
+    An epoch reads the pieces of the file in an order of its own, as many at a time as make a chunk, and every member
+    shuffles the rows of the chunk. The device holds the validation rows and one chunk, and the host one more that is
+    being read meanwhile: memory does not grow with the file.
+
+    Parameters
+    ----------
+    rows : RowFile
+        Training rows: their channels and, if ``weighted``, their weight.
+    validation : Table
+        Validation rows.
+    chunk_rows : int
+        Rows on the device at a time.
+    weighted : bool
+    order : numpy.random.Generator
+        Decides the order in which the file is read.
+    """
+
+    def __init__(
+        self, rows: RowFile, validation: Table, chunk_rows: int, weighted: bool, order: np.random.Generator
+    ) -> None:
+        self.rows, self.validation, self.weighted, self.order = rows, validation, weighted, order
+        self.pieces_per_chunk = max(1, min(chunk_rows // PIECE, -(-rows.n_rows // PIECE)))
+        self.n_validation = len(validation.inputs)
+        n_rows = self.n_validation + min(self.pieces_per_chunk * PIECE, rows.n_rows)
+        self.chunk = np.arange(self.n_validation, n_rows)
+        room = room_for(n_rows, validation.layout.n_channels)
+        self.table = replace(validation, inputs=room[:n_rows], weight=None, room=room)
+
+    @property
+    def n_chunks(self) -> int:
+        """Chunks that an epoch reads."""
+        return -(-len(self.rows.pieces()) // self.pieces_per_chunk)
+
+    def prepared(self, members: Sequence[Member]) -> Prepared:
+        """Measure all training rows, which all members share."""
+        by, mean_weight = self._measured(self.table.layout)
+        n = len(members)
+        stacked: list[Any] = [None if f is None else np.repeat(f[None].astype(np.float32), n, axis=0) for f in by]
+        rows = np.arange(self.n_validation)
+        members = [replace(member, train_rows=self.chunk, validation_rows=rows) for member in members]
+        return members, Standardization(*stacked), np.full(n, mean_weight, np.float32)
+
+    def runner(self, stack: Stack) -> _FileRunner:
+        """Compile the programs of a stack."""
+        return _FileRunner(self, stack)
+
+    def _measured(self, layout: Layout) -> tuple[Standardization, float]:
+        clip_center, clip_rate = None, None
+        if layout.is_clipped.any():
+            some = np.concatenate(list(self.rows.blocks(_ROWS_FOR_QUARTILES)))
+            clip_center, clip_rate = clipping(some, np.arange(len(some)), layout)
+        moments: Moments | None = None
+        total = 0.0
+        for block in self.rows.blocks():
+            weight = block[:, -1].astype(np.float64) if self.weighted else np.ones(len(block))
+            values = drawn_in(block[:, : layout.n_channels].astype(np.float64), clip_center, clip_rate, layout)
+            of_block = Moments.of(values, weight, layout.has_gaps)
+            moments = of_block if moments is None else moments.and_of(of_block)
+            total += float(weight.sum())
+        assert moments is not None  # there are rows
+        return standardization_of(moments, clip_center, clip_rate, layout), total / self.rows.n_rows
+
+    def read(self, room: NDArray[np.float32], weights: NDArray[np.float32], pieces: NDArray[np.int64]) -> int:
+        """Read pieces of the file behind the validation rows of two arrays, channels and weights; count the rows."""
+        at = self.n_validation
+        for start in pieces:
+            block = self.rows.piece(int(start))
+            room[at : at + len(block)] = block[:, : room.shape[1]]
+            weights[at : at + len(block)] = block[:, -1] if self.weighted else 1.0
+            at += len(block)
+        return at - self.n_validation
+
+
+class _FileRunner:
+    """Runs one epoch of every member, chunk by chunk."""
+
+    epochs_per_call = 1
+
+    def __init__(self, source: FileSource, stack: Stack) -> None:
+        setup = stack.setup
+        self.source, self.stack = source, stack
+        self.draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, setup.empty_row)
+        self.room = (1, rounded_up(int(self.draws.steps.max())))
+        shape = source.table.room.shape  # type: ignore[union-attr]
+        self.buffers = [(room_for(shape[0] - 1, shape[1]), np.zeros(shape[0], np.float32)) for _ in range(2)]
+        for room, weight in self.buffers:
+            room[: source.n_validation] = source.validation.inputs
+            given = source.validation.weight
+            weight[: source.n_validation] = 1.0 if given is None else given
+        self.on_chunk, self.end = program.compiled_in_parts(
+            setup.layout, setup.plan.hidden_layer_sizes, setup.mesh, lanes(setup.mesh, setup.slots_per_device)
+        )
+
+    def run(self, epochs: int, following: int, progress: Progress) -> Any:
+        """Go once through the file."""
+        stack, states = self.stack, self.stack.states
+        # The program takes away what it changes, and the states are needed if the epoch is undone or interrupted.
+        moving: Any = jax.tree.map(lambda a: a.copy(), states.moving)
+        n_columns = len(program.log_columns(stack.setup.regularizers)) - 3
+        totals: Any = stack.place(np.zeros((len(stack.active), n_columns), np.float32))
+        steps, inputs, shared = np.zeros(len(stack.active), np.int32), None, None
+        done: list[Any] = []
+        for inputs, shared, chunk_steps in self._chunks(done):
+            moving, totals = self.on_chunk(states, moving, totals, inputs, shared)
+            done.append(totals)
+            steps += chunk_steps
+            progress(len(done) / self.source.n_chunks)
+        means = stack.read(totals) / np.maximum(steps, 1).astype(np.float32)[:, None]
+        stack.states, log = self.end(states, moving, stack.place(means), inputs, shared)
+        return log[:, None]
+
+    def _chunks(self, done: list[Any]) -> Iterator[tuple[Any, Any, NDArray[np.int32]]]:
+        """Read chunks in an order drawn anew, into two buffers by turns; yield what to train on."""
+        source, stack = self.source, self.stack
+        pieces = source.order.permutation(source.rows.pieces())
+        for number, first in enumerate(range(0, len(pieces), source.pieces_per_chunk)):
+            if number >= 2:
+                jax.block_until_ready(done[number - 2])  # the program that works on this buffer
+            buffer = self.buffers[number % 2]
+            n_rows = source.read(*buffer, pieces[first : first + source.pieces_per_chunk])
+            for stream in self.draws.streams:
+                stream.rows = source.chunk[:n_rows].astype(np.int32)
+            drawn, steps = self.draws.draw(stack.active, 1, self.room), self.draws.steps
+            placed = jax.device_put(buffer, replicated(stack.setup.mesh))
+            yield stack.inputs(drawn, steps, 1), stack.setup.shared(*placed), steps

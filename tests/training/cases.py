@@ -1,0 +1,62 @@
+"""Small tables and members for the tests of training."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from castlereg.data.table import Table
+from castlereg.layout import Layout, Node
+from castlereg.regularizers import Castle
+from castlereg.training import Member, Phase, Plan, TrainedStack
+from castlereg.training.sources import TableSource
+from castlereg.training.stack import Setup, Stack
+
+
+def plan(sizes: tuple[int, ...], epochs: int = 12, patience: int = 5, **options: Any) -> Plan:
+    return Plan(sizes, (Phase(epochs),), patience=patience, **options)
+
+
+def table(n_rows: int = 120, d: int = 4, kind: str = "numeric", seed: int = 0) -> Table:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n_rows, d))
+    y = x[:, 0] - np.tanh(x[:, 1]) + 0.3 * rng.normal(size=n_rows)
+    if kind == "numeric":
+        target, channels = Node(target=True), y[:, None]
+    elif kind == "binary":
+        target, channels = Node("binary", target=True), (y > 0)[:, None]
+    else:
+        target, channels = Node("categorical", 3, target=True), np.eye(3)[np.digitize(y, [-0.5, 0.5])]
+    layout = Layout((*(Node() for _ in range(d)), target))
+    return Table(np.hstack([x, channels]).astype(np.float32), layout)
+
+
+def members(n: int, n_rows: int = 120, **castle: Any) -> list[Member]:
+    """Folds of unequal size with different seeds and strengths."""
+    out = []
+    for i in range(n):
+        fold = np.arange(n_rows) % 10 == i % 10
+        rows = np.flatnonzero(~fold)[: n_rows - 8 * i]
+        out.append(Member(rows, np.flatnonzero(fold), np.random.SeedSequence(i), (Castle(10.0 ** (-i % 4), **castle),)))
+    return out
+
+
+def plain(n: int, n_rows: int = 120) -> list[Member]:
+    return [replace(member, regularizers=()) for member in members(n, n_rows)]
+
+
+def stack_of(data: Table, of_members: list[Member], by: Plan) -> Stack:
+    """Members before their first step."""
+    prepared, *measured = TableSource(data).prepared(of_members)
+    return Stack(Setup.of(data, prepared, by, *measured))
+
+
+def assert_same(one: TrainedStack, other: TrainedStack, rtol: float = 0.0) -> None:
+    def check(a: Any, b: Any) -> None:
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+    jax.tree.map(check, one.parameters, other.parameters)
+    np.testing.assert_allclose(one.validation_loss, other.validation_loss, rtol=rtol)
