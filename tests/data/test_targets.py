@@ -57,12 +57,12 @@ def test_several_targets_keep_their_names_and_types() -> None:
     assert read_target(np.ones((3, 2)))[1] == ["y0", "y1"]
 
 
-@pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
-def test_gaps_are_counted(gap: Any) -> None:
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+def test_missing_values_are_counted(missing: Any) -> None:
     with pytest.raises(ValueError, match=r"y has 2 missing values \(NaN or None\), first in row 1"):
-        read_target(pd.Series([1.0, gap, 2.0, gap], dtype=object))
+        read_target(pd.Series([1.0, missing, 2.0, missing], dtype=object))
     with pytest.raises(ValueError, match=r"y's column 'b' has 1 missing values .* first in row 0"):
-        read_target(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}).assign(b=pd.Series([gap, "y"], dtype=object)))
+        read_target(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}).assign(b=pd.Series([missing, "y"], dtype=object)))
     with pytest.raises(ValueError, match="y has 1 missing values"):
         read_target(pd.Series([1, None], dtype="Int64"))
 
@@ -77,12 +77,12 @@ def test_gaps_are_counted(gap: Any) -> None:
         (pd.DataFrame(index=[0, 1]), "y has no columns"),
     ],
 )
-def test_what_is_no_target_is_refused(y: Any, message: str) -> None:
+def test_what_is_not_a_target_raises(y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_target(y)
 
 
-def test_mixed_classes_are_refused() -> None:
+def test_mixed_classes_raise() -> None:
     with pytest.raises(ValueError, match="kind mixes text with int"):
         as_classes(np.array(["a", 1], object), "kind")
 

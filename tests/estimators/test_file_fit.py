@@ -14,7 +14,7 @@ import pytest
 
 import castlereg.search.file_data as file_data
 from castlereg import CastleClassifier, CastleRegressor, EdgeConstraints, NetworkRegressor
-from castlereg.training.sources import FileSource
+from castlereg.training.file_source import FileSource
 from castlereg.training.stack import Stack
 
 pa = pytest.importorskip("pyarrow")

@@ -20,7 +20,7 @@ from castlereg.layout import EdgeRules
 from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.search import CrossValidation, FitRequest, fit
 from castlereg.search.file_data import FileData
-from castlereg.search.table_data import TableData
+from castlereg.search.fit import TableData
 from castlereg.training import Phase, Plan
 
 PLAN = Plan((8, 8), (Phase(4),))
