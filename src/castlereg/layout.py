@@ -10,6 +10,7 @@ one layout and one compiled program.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -160,12 +161,11 @@ class Layout:
     @cached_property
     def alike(self) -> tuple[tuple[Node, slice], ...]:
         """Neighbouring nodes of one kind and number of levels: one of them, and where they stand."""
-        runs: list[tuple[Node, slice]] = []
-        for k, node in enumerate(self.nodes):
-            if runs and (node.kind, node.levels) == (runs[-1][0].kind, runs[-1][0].levels):
-                runs[-1] = (runs[-1][0], slice(runs[-1][1].start, k + 1))
-            else:
-                runs.append((node, slice(k, k + 1)))
+        runs, first = [], 0
+        for _, run in itertools.groupby(self.nodes, key=lambda node: (node.kind, node.levels)):
+            nodes = list(run)
+            runs.append((nodes[0], slice(first, first + len(nodes))))
+            first += len(nodes)
         return tuple(runs)
 
     def is_kind(self, kind: Kind) -> NDArray[np.bool_]:
@@ -173,20 +173,11 @@ class Layout:
         return np.array([node.kind == kind for node in self.nodes])
 
     def edge_mask(self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
-        """Which channels may enter which sub-network, shape (channels, nodes).
+        """Which channels may enter which sub-network: 1.0 or 0.0, shape (channels, nodes).
 
-        Parameters
-        ----------
-        without : tuple of int
-            Nodes that get no edges at all (constant columns).
-        allowed : array of bool, shape (nodes, nodes), optional
-            Edges that may be; all by default.
-
-        Returns
-        -------
-        array of 0.0 and 1.0
-            0 for a node's own channels in its own sub-network, and for targets in the
-            sub-networks of targets, since no target is known when predicting.
+        0 for a node's own channels in its own sub-network, for targets in the sub-networks of targets, since no target
+        is known when predicting, for nodes ``without`` any edges (constant columns), and for edges that are not
+        ``allowed``, shape (nodes, nodes).
         """
         is_target = np.array([node.target for node in self.nodes])
         possible = ~np.eye(self.n_nodes, dtype=bool) & ~(is_target[:, None] & is_target)
@@ -199,18 +190,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class EdgeRules:
-    """Which edges may be and which must be, by position.
-
-    Parameters
-    ----------
-    allowed : array of bool, shape (nodes, nodes)
-        ``allowed[j, k]`` when there may be an edge j -> k.
-    required : array of bool, shape (nodes, nodes)
-        Edges that sparsity leaves alone and the acyclic cut keeps; all of them allowed, none of them in a cycle.
-    """
+    """Which edges may be and which must be: arrays of shape (nodes, nodes), True at ``[j, k]`` for an edge j -> k."""
 
     allowed: NDArray[np.bool_]
-    required: NDArray[np.bool_]
+    required: NDArray[np.bool_]  # sparsity leaves them alone, the acyclic cut keeps them; allowed, and not in a cycle
 
     def reordered(self, order: NDArray[np.int64]) -> EdgeRules:
         """Return the rules of nodes in another order."""

@@ -24,7 +24,7 @@ class Batch(NamedTuple):
 def cell_losses(
     outputs: Array, batch: Batch, layout: Layout, nodes: Array | None = None, null_loss: Array | None = None
 ) -> Array:
-    """Loss of every cell in units that all kinds share, and 0 for missing values.
+    """Loss of every cell, shape (rows, nodes), in units that all kinds share, and 0 for missing values.
 
     The squared error of a standardized column is 1 for a model that predicts its mean. Losses of binary and categorical
     nodes are therefore divided by the loss of predicting their base rates, the entropy: 1 means "knows nothing" for
@@ -41,10 +41,6 @@ def cell_losses(
         Which nodes ``outputs`` holds; all by default.
     null_loss : array of shape (all nodes,), optional
         Entropy of the binary and categorical nodes, 1 for numeric ones; ones by default.
-
-    Returns
-    -------
-    array of shape (rows, nodes)
     """
     losses = node_losses(outputs, batch.truth if nodes is None else batch.truth[:, nodes], layout, nodes)
     if null_loss is not None:
@@ -55,15 +51,10 @@ def cell_losses(
 
 
 def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | None = None) -> Array:
-    """Loss of every row and node by the node's kind, shape (rows, nodes).
+    """Loss of every row and node by the node's kind, shape (rows, nodes, outputs) to (rows, nodes).
 
-    Parameters
-    ----------
-    outputs, truth : array of shape (rows, nodes, outputs)
-        The truth is standardized for numeric nodes, 0 or 1 for binary ones and for each level of categorical ones.
-    layout : Layout
-    nodes : array of int, optional
-        Which nodes the second axis holds; all by default.
+    The truth is standardized for numeric nodes, 0 or 1 for binary ones and for each level of categorical ones.
+    ``nodes`` says which ones the second axis holds, all by default.
     """
     if nodes is None:  # each node's kind is known when the program is compiled: compute only its loss
         parts = [_losses_of_kind(node, outputs[:, at], truth[:, at]) for node, at in layout.alike]
@@ -105,18 +96,8 @@ def log_likelihood_loss(losses: Array, batch: Batch, layout: Layout, node_weight
     """Negative log-likelihood of the rows, summed over nodes, shape ().
 
     A sum of squared errors treats all nodes as equally noisy, which standardized columns are not, and then prefers
-    arrows into the less noisy ones. The likelihood gives each numeric node a noise of its own.
-
-    Parameters
-    ----------
-    losses : array of shape (rows, nodes)
-        From :func:`cell_losses`, of all nodes.
-    batch : Batch
-    layout : Layout
-    node_weight : array of shape (nodes,)
-        0 for constant columns.
-    null_loss : array of shape (nodes,)
-        Units of the losses.
+    edges into the less noisy ones. The likelihood gives each numeric node its own noise. ``losses`` are those of
+    :func:`cell_losses`, of all nodes; ``node_weight``, shape (nodes,), is 0 for constant columns.
     """
     return jnp.sum(node_weight * node_scores(mean_losses(losses, batch), layout, null_loss))
 
@@ -138,16 +119,9 @@ def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
 
 
 def as_batch(encoded: Any, weight: Any, by: Standardization, layout: Layout) -> Batch:
-    """Standardize rows, and lay out what the sub-networks should predict.
+    """Standardize rows by one member, and lay out what the sub-networks should predict.
 
-    Parameters
-    ----------
-    encoded : NumPy or JAX array of shape (rows, channels)
-    weight : array of shape (rows,)
-        Of the rows in a mean.
-    by : Standardization
-        Of one member.
-    layout : Layout
+    ``encoded`` are NumPy or JAX arrays of shape (rows, channels); ``weight``, shape (rows,), is that in a mean.
     """
     xp = encoded.__array_namespace__()
     x = standardize(encoded, by, layout)

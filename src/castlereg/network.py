@@ -79,7 +79,7 @@ def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] |
     parameters : Parameters
         With weights of forbidden edges at zero, see :func:`mask_inputs`.
     x : array of shape (rows, channels)
-        Standardized channels.
+        Standardized.
     nodes : array of int, optional
         Sub-networks to run; all by default.
 
@@ -109,33 +109,17 @@ def after_input_layer(parameters: Parameters, z: Array) -> Array:
     """Run all layers but the first: from the result of :func:`input_layer` to that of :func:`forward`."""
     if parameters.output_weights is None:
         return z
-    return output_layer(parameters, _hidden_layers(parameters, z))
+    return output_layer(parameters, hidden_units(parameters, z))
 
 
 def hidden_units(
-    parameters: Parameters, x: Array, on_dense: LayerHook = _as_it_is, on_hidden: LayerHook = _as_it_is
-) -> Array:
-    """Run all layers but the output layers.
-
-    Parameters
-    ----------
-    parameters : Parameters
-        With at least one hidden layer.
-    x : array of shape (rows, channels)
-    on_dense, on_hidden : callable of (layer, z)
-        Change what each dense layer gives before the ReLU, and what the ReLU gives; layers count from 0.
-
-    Returns
-    -------
-    array of shape (rows, nodes, width)
-        Units of the last hidden layer.
-    """
-    return _hidden_layers(parameters, input_layer(parameters, x), on_dense, on_hidden)
-
-
-def _hidden_layers(
     parameters: Parameters, z: Array, on_dense: LayerHook = _as_it_is, on_hidden: LayerHook = _as_it_is
 ) -> Array:
+    """Run the hidden layers, from the result of :func:`input_layer` to the units of the last one; the same shape.
+
+    The hooks take the number of a layer, from 0, and its units: ``on_dense`` changes them before the ReLU,
+    ``on_hidden`` after it.
+    """
     rows, n_nodes = z.shape[:2]
     z = on_hidden(0, _relu(on_dense(0, z)))
     for number, layer in enumerate(parameters.hidden, start=1):
@@ -151,17 +135,7 @@ def output_layer(parameters: Parameters, units: Array) -> Array:
 
 
 def dense_weights(parameters: Parameters) -> list[Array]:
-    """List the weights of every dense layer, without biases.
-
-    Parameters
-    ----------
-    parameters : Parameters
-
-    Returns
-    -------
-    list of array
-        Input layers, shared hidden layers, output layers.
-    """
+    """List the weights, without biases, of the input layers, the shared hidden layers and the output layers."""
     later = [] if parameters.output_weights is None else [parameters.output_weights]
     return [parameters.input_weights, *(layer.weights for layer in parameters.hidden), *later]
 
@@ -251,7 +225,7 @@ def squared_adjacency(input_weights: Array, layout: Layout) -> Array:
 
 
 def edge_weights(input_weights: NDArray[Any], layout: Layout, *, linear: bool = False) -> NDArray[np.float64]:
-    """Weight of every edge, the paper's ``M``, in units that effects of all kinds share.
+    """Weight of every edge, the paper's ``M``, shape (nodes, nodes), in units that effects of all kinds share.
 
     The sub-network of a binary or categorical node says logits, in which chance has a standard deviation of
     ``pi / sqrt(3)``; in a standardized column it has at most 1. Weights into such nodes are divided by that, or, where
@@ -264,10 +238,6 @@ def edge_weights(input_weights: NDArray[Any], layout: Layout, *, linear: bool = 
     layout : Layout
     linear : bool
         Whether there is no other layer.
-
-    Returns
-    -------
-    array of shape (nodes, nodes)
 
     Examples
     --------
@@ -305,11 +275,6 @@ def initialize(
         Sub-networks to make; all by default.
     input_init : {"small", "glorot"}
         Input layers start at normal with sd 0.01, which CASTLE needs, or at the usual Glorot-uniform scale.
-
-    Returns
-    -------
-    parameters : Parameters
-        NumPy float32 arrays.
     """
     seed = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     nodes = tuple(range(layout.n_nodes)) if nodes is None else nodes

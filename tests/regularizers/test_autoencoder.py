@@ -10,11 +10,10 @@ import optax
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
-from castlereg.random_streams import OfNetwork
+from castlereg.random_streams import OfNetwork, named_stream
 from castlereg.regularizers import Autoencoder
 from castlereg.regularizers.engine import regularized_loss
 from castlereg.training import Member, Phase, Plan, train
-from castlereg.training.sources import regularizer_stream
 from tests.regularizers.cases import problem
 
 D, SIZES = 3, (5, 4)
@@ -41,7 +40,7 @@ def test_training_equals_a_separate_implementation(rng: np.random.Generator) -> 
         Plan(SIZES, (Phase(10),), batch_size=32, learning_rate=0.01),
     )
     start = initialize(LAYOUT, SIZES, seed, nodes=(D,))
-    stream = regularizer_stream(seed, OfNetwork.REGULARIZER_START, Autoencoder())
+    stream = named_stream(seed, OfNetwork.REGULARIZER_START, "Autoencoder")
     head = Autoencoder().start(LAYOUT, SIZES, 1, stream).trained
     weights = [
         *(start.input_weights[:D, 0], start.input_bias[0], *start.hidden[0]),

@@ -19,8 +19,8 @@ from castlereg.layout import Layout, Node
 from castlereg.network import initialize
 from castlereg.regularizers import Castle
 from castlereg.training import Member, sources, train
-from castlereg.training.file_source import PIECE, RowFile
-from castlereg.training.sources import FileSource, TableSource
+from castlereg.training.file_source import PIECE, FileSource, RowFile
+from castlereg.training.sources import TableSource
 from tests.training.cases import assert_same, plan, table
 
 N_TRAIN, N_VALIDATION = 4 * PIECE - 56, 90

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 def acyclic_cut(weights: NDArray[np.float64], required: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
-    """Keep edges from the strongest down, skipping each that would close a cycle.
+    """Keep edges from the strongest down, with a weight of zero for each that would close a cycle.
 
     Parameters
     ----------
@@ -18,11 +18,6 @@ def acyclic_cut(weights: NDArray[np.float64], required: NDArray[np.bool_] | None
         Not negative.
     required : array of bool, shape (nodes, nodes), optional
         Edges that are kept before all others; without a cycle among them.
-
-    Returns
-    -------
-    array of shape (nodes, nodes)
-        The weights, with those of skipped edges at zero: always a directed acyclic graph.
 
     Examples
     --------
@@ -51,17 +46,9 @@ def acyclic_cut(weights: NDArray[np.float64], required: NDArray[np.bool_] | None
 
 
 def strong_edges(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell strong edges from weak ones; see :func:`weakest_strong_weight`.
+    """Return which edges are strong, all of them when they have the same weight; see :func:`weakest_strong_weight`.
 
-    Parameters
-    ----------
-    weights : array of any shape
-        Not negative; zero where there is no edge.
-
-    Returns
-    -------
-    array of bool, same shape
-        True for strong edges; for all edges when they have the same weight.
+    Weights, of any shape, are not negative and zero where there is no edge.
 
     Examples
     --------

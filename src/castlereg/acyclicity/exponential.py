@@ -1,4 +1,4 @@
-"""Trace of the matrix exponential, the paper's measure of cycles."""
+"""Trace of the matrix exponential, the paper's acyclicity function."""
 
 from __future__ import annotations
 
@@ -30,29 +30,23 @@ LARGEST_WEIGHT: Final = 1e30
 def trace_exponential(adjacency: Array) -> Array:
     """Trace of the matrix exponential less the number of nodes, ``h(A) = tr exp(A) - p`` (eq. 2 and 7).
 
-    The weight of every closed walk of every length counts, so no cycle is free,
-    however long. The value and the gradient ``exp(A)^T`` come from one exponential.
+    The weight of every closed walk of every length counts, so no cycle is free, however long. The value and the
+    gradient ``exp(A)^T`` come from one exponential.
 
     Parameters
     ----------
     adjacency : array of shape (p, p)
         Non-negative edge weights, the square of the paper's ``M``.
 
-    Returns
-    -------
-    array of shape ()
-
     Notes
     -----
-    ``exp(A) - I`` is built from non-negative products alone, without ever adding
-    the identity: nothing cancels, small values keep their digits, and a graph
-    without cycles gives exactly zero.
+    ``exp(A) - I`` is built only from non-negative products, without ever adding the identity: nothing cancels, small
+    values keep their digits, and a graph without cycles gives exactly zero.
 
-    ``tr exp(A)`` overflows float32 when the spectral radius passes 88, which a dense
-    start with ordinary weights does at once. Once ``log tr exp(A)`` passes 28, ``h``
-    goes on as ``e^28 (1 + log(1 + log tr exp(A) - 28))``: the same value and slope
-    at the seam, still growing, finite for any finite ``A``. It may round to zero only where edges outside of
-    cycles outweigh those in cycles by more than float32 can hold side by side.
+    ``tr exp(A)`` overflows float32 when the spectral radius passes 88, which a dense start with ordinary weights does
+    at once. Once ``log tr exp(A)`` passes 28, ``h`` goes on as ``e^28 (1 + log(1 + log tr exp(A) - 28))``: the same
+    value and slope at the seam, still growing, finite for any finite ``A``. It may round to zero only where edges
+    outside of cycles outweigh those in cycles by more than float32 can hold side by side.
 
     Examples
     --------
@@ -67,38 +61,17 @@ def trace_exponential(adjacency: Array) -> Array:
     return _value_and_gradient(adjacency)[0]
 
 
-def _forward(adjacency: Array) -> tuple[Array, Array]:
-    return _value_and_gradient(adjacency)
-
-
-def _backward(gradient: Array, cotangent: Array) -> tuple[Array]:
-    return (cotangent * gradient,)
-
-
-trace_exponential.defvjp(_forward, _backward)
-
-
 def _value_and_gradient(adjacency: Array) -> tuple[Array, Array]:
     """Return h(A) and ``dh/dA``, both from one exponential."""
     product, log_scale = _exponential_minus_identity(jnp.minimum(jnp.asarray(adjacency), LARGEST_WEIGHT))
     return continued(jnp.trace(product), product, log_scale)
 
 
+trace_exponential.defvjp(_value_and_gradient, lambda gradient, cotangent: (cotangent * gradient,))
+
+
 def continued(trace: Array, product: Array, log_scale: Array) -> tuple[Array, Array]:
-    """Return ``h = e^c trace`` and its gradient ``(e^c product + I)^T``, past e^28 as a logarithm.
-
-    Parameters
-    ----------
-    trace : array of shape ()
-    product : array of shape (p, p)
-    log_scale : array of shape ()
-        The ``c`` above.
-
-    Returns
-    -------
-    value : array of shape ()
-    gradient : array of shape (p, p)
-    """
+    """Return ``h = e^c trace`` and its gradient ``(e^c product + I)^T``, past e^28 as a logarithm; c is log_scale."""
     positive = trace > 0
     log_trace = jnp.where(positive, log_scale + jnp.log(jnp.where(positive, trace, 1.0)), -jnp.inf)
     excess, far = past_the_exact_range(log_trace)
@@ -126,10 +99,10 @@ def _exponential_minus_identity(adjacency: Array) -> tuple[Array, Array]:
 
     Trained networks nearly always have a small A and no long cycles that matter: four products, no squaring.
     """
-    halvings = jnp.maximum(jnp.ceil(jnp.log2(_norm(adjacency) / _TAYLOR_NORM)), 0.0)
+    halvings = jnp.maximum(jnp.ceil(jnp.log2(norm(adjacency) / _TAYLOR_NORM)), 0.0)
     x = adjacency * jnp.exp2(-halvings)
-    x2 = _product(x, x)
-    x3 = _product(x2, x)
+    x2 = multiplied(x, x)
+    x3 = multiplied(x2, x)
     squarings = jnp.maximum(halvings, _squarings_for_long_walks(x, x2, x3, halvings))
     shrink = jnp.exp2(halvings - squarings)
 
@@ -142,14 +115,14 @@ def _exponential_minus_identity(adjacency: Array) -> tuple[Array, Array]:
     return product, log_scale
 
 
-def _norm(matrix: Array) -> Array:
+def norm(matrix: Array) -> Array:
     """Return a bound of the spectral radius of a non-negative matrix."""
     return jnp.minimum(matrix.sum(axis=0).max(), matrix.sum(axis=1).max())
 
 
 def squared(product: Array, log_scale: Array) -> tuple[Array, Array]:
     """Return ``(I + F)^2 - I = 2 F + F F`` for ``F = e^c product``, in the same form."""
-    product = 2 * jnp.exp(-log_scale) * product + _product(product, product)
+    product = 2 * jnp.exp(-log_scale) * product + multiplied(product, product)
     return rescaled(product, 2 * log_scale)
 
 
@@ -164,19 +137,14 @@ def _squarings_for_long_walks(x: Array, x2: Array, x3: Array, halvings: Array) -
     """Return how often to square so that closed walks which are left out are below a millionth of h, or there are none.
 
     Closed walks of length k weigh at most ``p radius^k / k!`` together, and h is at least what those of two and three
-    nodes give. The radius is at most the norm, and the third root of the third power's norm.
-
-    Parameters
-    ----------
-    x, x2, x3 : array of shape (p, p)
-        ``A / 2^halvings`` and its powers.
-    halvings : array of shape ()
+    nodes give. The radius is at most the norm, and the third root of the third power's norm. ``x`` is
+    ``A / 2^halvings``, ``x2`` and ``x3`` are its powers.
     """
     n_nodes = len(x)
     seen = np.array([9.0, *(2.0**s for s in _MORE_SQUARINGS if 2.0 ** (s - 1) < n_nodes and n_nodes > 9)])
     enough = np.array([0.0, *_MORE_SQUARINGS])[: len(seen)]
     log_2 = halvings * np.log(2.0)
-    log_radius = jnp.log(jnp.minimum(_norm(x), jnp.cbrt(_norm(x3)))) + log_2
+    log_radius = jnp.log(jnp.minimum(norm(x), jnp.cbrt(norm(x3)))) + log_2
     at_most = np.log(2.0 * n_nodes) + (seen + 1) * log_radius - scipy.special.gammaln(seen + 2)
     at_least = jnp.logaddexp(jnp.log(jnp.trace(x2) / 2) + 2 * log_2, jnp.log(jnp.trace(x3) / 6) + 3 * log_2)
     negligible = at_most <= at_least + np.log(1e-6)
@@ -186,10 +154,10 @@ def _squarings_for_long_walks(x: Array, x2: Array, x3: Array, halvings: Array) -
 def _taylor9(x: Array, x2: Array, x3: Array) -> Array:
     """Return the sum of ``x**i / i!`` for i = 1..9 with two more products."""
     tail = x / 5040 + x2 / 40320 + x3 / 362880
-    middle = x / 24 + x2 / 120 + x3 / 720 + _product(x3, tail)
-    return x + x2 / 2 + x3 / 6 + _product(x3, middle)
+    middle = x / 24 + x2 / 120 + x3 / 720 + multiplied(x3, tail)
+    return x + x2 / 2 + x3 / 6 + multiplied(x3, middle)
 
 
-def _product(left: Array, right: Array) -> Array:
-    # Accelerators would otherwise round the factors to 10 bits.
+def multiplied(left: Array, right: Array) -> Array:
+    """Multiply two matrices in full precision: accelerators would otherwise round the factors to 10 bits."""
     return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)

@@ -1,4 +1,4 @@
-"""Logarithm of a determinant, the measure of cycles of DAGMA, for any weights."""
+"""Logarithm of a determinant, the acyclicity function of DAGMA, for any weights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from castlereg.acyclicity.exponential import LARGEST_WEIGHT
+from castlereg.acyclicity.exponential import LARGEST_WEIGHT, multiplied, norm
 
 # The determinant has its zero at spectral radius 1, where h has a pole and its slope is infinite. Up to this norm h is
 # exact; entries of the gradient are at most 1 / (1 - 0.99).
@@ -29,10 +29,6 @@ def log_determinant(adjacency: Array) -> Array:
     ----------
     adjacency : array of shape (p, p)
         Non-negative edge weights.
-
-    Returns
-    -------
-    array of shape ()
 
     Notes
     -----
@@ -63,8 +59,7 @@ def log_determinant(adjacency: Array) -> Array:
 def _value_and_gradient(adjacency: Array) -> tuple[Array, Array]:
     """Return h(A) and ``dh/dA`` for a constant s."""
     adjacency = jnp.minimum(jnp.asarray(adjacency), LARGEST_WEIGHT)
-    norm = jnp.minimum(adjacency.sum(axis=0).max(), adjacency.sum(axis=1).max())
-    s = jnp.maximum(norm / _LARGEST_NORM, 1.0)
+    s = jnp.maximum(norm(adjacency) / _LARGEST_NORM, 1.0)
     growth = 1 + jnp.log(s)
     walks, value = _all_walks(adjacency / s)
     identity = jnp.eye(len(adjacency), dtype=adjacency.dtype)
@@ -91,7 +86,7 @@ def _all_walks(adjacency: Array) -> tuple[Array, Array]:
         into = lax.dynamic_slice_in_dim(walks, k * _BLOCK, _BLOCK, axis=1)
         out_of = lax.dynamic_slice_in_dim(walks, k * _BLOCK, _BLOCK, axis=0)
         within, more = _all_walks_of_block(lax.dynamic_slice_in_dim(out_of, k * _BLOCK, _BLOCK, axis=1))
-        return walks + _product(into, out_of + _product(within, out_of)), value + more
+        return walks + multiplied(into, out_of + multiplied(within, out_of)), value + more
 
     start = (jnp.pad(adjacency, (0, padding)), jnp.zeros((), adjacency.dtype))
     walks, value = lax.fori_loop(0, n_blocks, eliminate, start)
@@ -107,8 +102,3 @@ def _all_walks_of_block(adjacency: Array) -> tuple[Array, Array]:
         return walks + walks[:, i, None] * (walks[i] / (1 - loops)), value - jnp.log1p(-loops)
 
     return lax.fori_loop(0, len(adjacency), eliminate, (adjacency, jnp.zeros((), adjacency.dtype)))
-
-
-def _product(left: Array, right: Array) -> Array:
-    # Accelerators would otherwise round the factors to 10 bits.
-    return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)

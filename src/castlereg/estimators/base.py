@@ -32,7 +32,7 @@ from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.fit import TableData, fit
 from castlereg.search.request import CrossValidation, Data, FitRequest
-from castlereg.training import Phase, Plan
+from castlereg.training import Plan, phases_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,11 +116,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def _plan(self, n_features: int) -> Plan:
         """Return how a network of this many features is trained."""
         recipe = self.recipe or DEFAULT_RECIPE
-        warmup = min(recipe.warmup, int(self.max_epochs) - 1)
-        phases = (Phase(warmup, counts=False),) * (warmup > 0) + (Phase(int(self.max_epochs) - warmup),)
+        sizes = self.hidden_layer_sizes
         return Plan(
-            self._sizes(n_features),
-            phases,
+            (max(n_features + 1, _NARROWEST),) * 2 if isinstance(sizes, str) else tuple(map(int, sizes)),
+            phases_for((), int(self.max_epochs), recipe.warmup),
             float(self.learning_rate),
             int(self.batch_size),
             int(self.patience),
@@ -156,11 +155,6 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
                 raise ValueError(
                     f"recipe has warmup={self.recipe.warmup}, but objective='graph' has its own phases: leave it at 0"
                 )
-
-    def _sizes(self, n_features: int) -> tuple[int, ...]:
-        if isinstance(self.hidden_layer_sizes, str):
-            return (max(n_features + 1, _NARROWEST),) * 2
-        return tuple(int(width) for width in self.hidden_layer_sizes)
 
     # --- what was learned -------------------------------------------------------------------------
 
@@ -227,9 +221,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         rows = read_known_rows(self, X, y, self.model_.target_kinds)
         encoded = self.model_.encoded(rows).inputs.astype(np.float64)
         weight = np.full(len(rows), 1 / len(rows))
-        return networks.member(member), as_batch(
-            encoded, weight, networks.standardization.of_member(member), networks.layout
-        )
+        by = networks.standardization.of_member(member)
+        return networks.member(member), as_batch(encoded, weight, by, networks.layout)
 
     def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> float:
         """Log-likelihood of the rows over all columns, the targets included.
@@ -311,17 +304,7 @@ class PlainNetwork(Ensemble):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
     ) -> Self:
-        """Train the network.
-
-        Parameters
-        ----------
-        X, y, sample_weight, X_val, y_val : array-like
-            As in :meth:`castlereg.CastleRegressor.fit`.
-
-        Returns
-        -------
-        self
-        """
+        """Train the network; the data are as in :meth:`castlereg.CastleRegressor.fit`."""
         return self._fit(X, y, sample_weight, X_val, y_val)
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:

@@ -63,10 +63,6 @@ class CastleEstimator(Ensemble, CastleOptions):
         graph : CausalGraph, optional
             Train with the edges of this graph and no others, such as a learned one that was edited. The sparsity does
             not act on them.
-
-        Returns
-        -------
-        self
         """
         return self._fit(X, y, sample_weight, X_val, y_val, graph)
 

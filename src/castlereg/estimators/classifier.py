@@ -89,25 +89,20 @@ class Classification(ClassifierMixin, NetworkEstimator):
 class CastleClassifier(Classification, FileFit, CastleEstimator):
     """Neural network for two or more classes, regularized by learning the causal graph of columns and target.
 
-    The target's loss is the cross-entropy, in the supervised and in the reconstruction term. The target is one node of
-    the graph, however many classes it has.
+    The target's loss is the cross-entropy, in the supervised and in the reconstruction term, as a share of that of the
+    base rates: 1 means that nothing is known. The target is one node of the graph, however many classes it has.
+    Validation rows are a share of every class. All other options and attributes are those of :class:`CastleRegressor`.
 
     Parameters
     ----------
     class_weight : "balanced", dict or None
         Factors of the rows' weights by class, as in scikit-learn: ``"balanced"`` gives every class the same total. For
         several targets a list with one entry for each; the factors of a row are multiplied.
-    reg_beta, reg_lambda, objective, castle, hidden_layer_sizes, regularizers, constraints, recipe, \
-categorical_features, learning_rate, batch_size, max_epochs, patience, n_members, bootstrap, random_state, verbose
-        As in :class:`CastleRegressor`. Validation rows are a share of every class.
 
     Attributes
     ----------
     classes_ : array
         The classes, sorted; a list of arrays for several targets.
-    graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleRegressor`. Losses are cross-entropies as shares of that of the base rates: 1 means that
-        nothing is known.
 
     Examples
     --------
@@ -124,20 +119,8 @@ categorical_features, learning_rate, batch_size, max_epochs, patience, n_members
 class NetworkClassifier(Classification, FileFit, PlainNetwork):
     """Neural network for two or more classes with any regularizers; none is only early stopping, the paper's Baseline.
 
-    Parameters
-    ----------
-    class_weight : "balanced", dict or None
-        As in :class:`CastleClassifier`.
-    regularizers, hidden_layer_sizes, recipe, categorical_features, learning_rate, batch_size, max_epochs, patience, \
-n_members, bootstrap, random_state, verbose
-        As in :class:`NetworkRegressor`. Validation rows are a share of every class.
-
-    Attributes
-    ----------
-    classes_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleClassifier`.
-    graph_ : CausalGraph
-        As in :class:`NetworkRegressor`.
+    Options and attributes are those of :class:`NetworkRegressor`, with ``class_weight`` and ``classes_`` as in
+    :class:`CastleClassifier`. Validation rows are a share of every class.
 
     Examples
     --------
@@ -155,23 +138,9 @@ n_members, bootstrap, random_state, verbose
 class CastleClassifierCV(Classification, ClassSetCV, CastleCV):
     """CASTLE for classes, with its strengths chosen by cross-validation in one batched run.
 
-    The fold networks of the chosen candidate predict together: probabilities are their mean.
-
-    Parameters
-    ----------
-    class_weight : "balanced", dict or None
-        As in :class:`CastleClassifier`.
-    reg_betas, cv, scoring, one_standard_error, objective, castle, hidden_layer_sizes, regularizers, constraints, \
-recipe, categorical_features, learning_rate, batch_size, max_epochs, patience, random_state, verbose
-        As in :class:`CastleRegressorCV`. A number of folds keeps classes in proportion.
-
-    Attributes
-    ----------
-    classes_ : array
-        The classes, sorted; a list of arrays for several targets.
-    reg_beta_, reg_lambda_, best_regularizers_, cv_results_, best_index_, best_params_, best_score_, folds_, \
-fold_seeds_, graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleRegressorCV`.
+    The fold networks of the chosen candidate predict together: probabilities are their mean. A number of folds keeps
+    classes in proportion. Options and attributes are those of :class:`CastleRegressorCV`, with ``class_weight`` and
+    ``classes_`` as in :class:`CastleClassifier`.
 
     Examples
     --------
@@ -190,21 +159,8 @@ fold_seeds_, graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_
 class NetworkClassifierCV(Classification, ClassSetCV, NetworkCV):
     """The same network with regularizers chosen among candidates by cross-validation in one batched run.
 
-    Parameters
-    ----------
-    class_weight : "balanced", dict or None
-        As in :class:`CastleClassifier`.
-    candidates, cv, scoring, one_standard_error, hidden_layer_sizes, recipe, categorical_features, learning_rate, \
-batch_size, max_epochs, patience, random_state, verbose
-        As in :class:`NetworkRegressorCV`.
-
-    Attributes
-    ----------
-    classes_ : array
-        The classes, sorted; a list of arrays for several targets.
-    best_regularizers_, cv_results_, best_index_, best_params_, best_score_, folds_, fold_seeds_, history_, schema_, \
-validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`NetworkRegressorCV`.
+    Options and attributes are those of :class:`NetworkRegressorCV`, with ``class_weight`` and ``classes_`` as in
+    :class:`CastleClassifier`.
 
     Examples
     --------

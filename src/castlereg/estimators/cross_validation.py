@@ -50,17 +50,7 @@ class CrossValidated(NetworkEstimator):
         *,
         groups: ArrayLike | None = None,
     ) -> Self:
-        """Train all folds and candidates in one run, and choose.
-
-        Parameters
-        ----------
-        X, y, sample_weight, groups : array-like
-            As in :meth:`castlereg.CastleRegressorCV.fit`.
-
-        Returns
-        -------
-        self
-        """
+        """Train all folds and candidates in one run, and choose; see :meth:`castlereg.CastleRegressorCV.fit`."""
         return self._fit_folds(X, y, sample_weight, groups)
 
     def _fit_folds(
@@ -249,10 +239,6 @@ class CastleCV(CrossValidated, CastleOptions):
             For splitters that keep groups together.
         graph : CausalGraph, optional
             Train with the edges of this graph and no others.
-
-        Returns
-        -------
-        self
         """
         return self._fit_folds(X, y, sample_weight, groups, graph)
 

@@ -49,10 +49,6 @@ class FileFit(Ensemble):
         columns : sequence of str, optional
             Columns to predict from; all others by default.
 
-        Returns
-        -------
-        self
-
         Notes
         -----
         The same seed gives the same model. Unlike that of :meth:`fit`, it depends on the order of the rows in the file
@@ -74,16 +70,9 @@ class FileFit(Ensemble):
         check_integer("chunk_rows", chunk_rows, least=PIECE)
         if self.bootstrap:
             raise ValueError("bootstrap=True draws from all rows at once, which fit_file never has: use fit, or False")
-        data = FileData.opened(
-            path,
-            target,
-            validation,
-            columns,
-            target_kind=self.target_kind,
-            categorical_features=self.categorical_features,
-            class_weight=self.class_weight,
-            chunk_rows=int(chunk_rows),
-        )
+        names = ("target_kind", "categorical_features", "class_weight")
+        options = {name: getattr(self, name) for name in names}
+        data = FileData.opened(path, target, validation, columns, chunk_rows=int(chunk_rows), **options)
         edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
         self.model_ = fit(self._request(data, len(data.features), edges))
         self.n_features_in_ = len(data.features)

@@ -71,10 +71,6 @@ class MultiOutput(NetworkEstimator):
         X : DataFrame or array-like of shape (rows, features)
         y : array-like of shape (rows, targets)
         sample_weight : array-like of shape (rows,), optional
-
-        Returns
-        -------
-        float
         """
         predicted = self.predict(X)
         rows = read_known_rows(self, X, y, self.model_.target_kinds)
@@ -97,21 +93,9 @@ class CastleMultiOutput(MultiOutput, CastleEstimator):
     """CASTLE for several targets of any kind: numbers and classes side by side, in one network and one graph.
 
     A target of text, booleans, categories or a few whole numbers that repeat is one of classes; all others are numbers.
-    No target is an input of another. The loss is the sum over targets, each in units of its own base rate.
-
-    Parameters
-    ----------
-    reg_beta, reg_lambda, objective, castle, hidden_layer_sizes, regularizers, constraints, recipe, \
-categorical_features, learning_rate, batch_size, max_epochs, patience, n_members, bootstrap, random_state, verbose
-        As in :class:`CastleRegressor`. Validation rows are a share of every class of the first target that
-        has classes.
-
-    Attributes
-    ----------
-    target_names_ : list of str
-        Names of the targets.
-    graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleRegressor`.
+    No target is an input of another. The loss is the sum over targets, each in units of its own base rate. Validation
+    rows are a share of every class of the first target that has classes. Options and attributes are those of
+    :class:`CastleRegressor`, and ``target_names_``.
 
     Examples
     --------
@@ -133,16 +117,7 @@ categorical_features, learning_rate, batch_size, max_epochs, patience, n_members
 class NetworkMultiOutput(MultiOutput, PlainNetwork):
     """The same network as :class:`CastleMultiOutput`'s with any regularizers; none is only early stopping.
 
-    Parameters
-    ----------
-    regularizers, hidden_layer_sizes, recipe, categorical_features, learning_rate, batch_size, max_epochs, patience, \
-n_members, bootstrap, random_state, verbose
-        As in :class:`NetworkRegressor`.
-
-    Attributes
-    ----------
-    target_names_, history_, schema_, validation_loss_, model_, graph_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleMultiOutput`.
+    Options and attributes are those of :class:`NetworkRegressor`, and ``target_names_``.
 
     Examples
     --------

@@ -111,20 +111,16 @@ class NetworkRegressor(Regression, FileFit, PlainNetwork):
     """Neural network for regression with any regularizers; none is only early stopping, the paper's Baseline.
 
     The same network as :class:`CastleRegressor`'s, from the same starting weights for the same seed, but only the
-    target's sub-network, unless a regularizer needs the others.
+    target's sub-network, unless a regularizer needs the others. Options and attributes are as there, without those of
+    CASTLE.
 
     Parameters
     ----------
     regularizers : sequence of Regularizer
         Such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
-    hidden_layer_sizes, recipe, categorical_features, learning_rate, batch_size, max_epochs, patience, n_members, \
-bootstrap, random_state, verbose
-        As in :class:`CastleRegressor`.
 
     Attributes
     ----------
-    history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleRegressor`.
     graph_ : CausalGraph
         Only with a regularizer that trains the sub-networks of all columns, such as ``Castle``.
 
@@ -145,7 +141,8 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
 
     Folds and candidates are trained together. The candidate with the lowest mean validation loss is chosen, and its
     fold networks predict together, which lowers the error at no extra training. For a single network on all rows, fit
-    ``CastleRegressor(**model.best_params_)`` with the other options as here.
+    ``CastleRegressor(**model.best_params_)`` with the other options as here. All other options and attributes are those
+    of :class:`CastleRegressor`.
 
     Parameters
     ----------
@@ -161,9 +158,6 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     castle : Castle or sequence of Castle, optional
         Details of the penalty, ``reg_lambda`` among them. Several are all tried with every beta, such as
         ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``. The betas are those of ``reg_betas``.
-    objective, hidden_layer_sizes, regularizers, constraints, recipe, categorical_features, learning_rate, batch_size, \
-max_epochs, patience, random_state, verbose
-        As in :class:`CastleRegressor`.
 
     Attributes
     ----------
@@ -180,8 +174,6 @@ max_epochs, patience, random_state, verbose
     fold_seeds_ : list of int
         ``CastleRegressor(reg_beta_, random_state=fold_seeds_[k])``, trained on fold k with its left-out rows as
         ``X_val``, is the network of that fold.
-    graph_, history_, schema_, validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleRegressor`, of the fold networks.
 
     Examples
     --------
@@ -199,19 +191,12 @@ max_epochs, patience, random_state, verbose
 class NetworkRegressorCV(Regression, IntervalCV, NetworkCV):
     """The same network with regularizers chosen among candidates by cross-validation in one batched run.
 
+    All other options and attributes are as in :class:`CastleRegressorCV`, without those of CASTLE.
+
     Parameters
     ----------
     candidates : sequence of sequence of Regularizer
         To choose among; those with the same regularizers in different strengths are trained together.
-    cv, scoring, one_standard_error, hidden_layer_sizes, recipe, categorical_features, learning_rate, batch_size, \
-max_epochs, patience, random_state, verbose
-        As in :class:`CastleRegressorCV`.
-
-    Attributes
-    ----------
-    best_regularizers_, cv_results_, best_index_, best_params_, best_score_, folds_, fold_seeds_, history_, schema_, \
-validation_loss_, model_, n_outputs_, n_features_in_, feature_names_in_
-        As in :class:`CastleRegressorCV`.
 
     Examples
     --------

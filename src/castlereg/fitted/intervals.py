@@ -14,13 +14,8 @@ _CELLS_AT_ONCE = 4_000_000  # rows x left-out rows
 def cv_plus(values: NDArray[np.float64], errors: Sequence[NDArray[np.float64]], coverage: float) -> NDArray[np.float64]:
     """Return the ends of the CV+ interval, shape (rows, 2).
 
-    Parameters
-    ----------
-    values : array of shape (folds, rows)
-        What the networks of each fold predict.
-    errors : sequence of array
-        Absolute errors of each fold's networks on the rows it left out.
-    coverage : float
+    ``values`` are what each fold's network predicts, shape (folds, rows); ``errors`` its absolute errors on the rows
+    that the fold left out.
     """
     n = sum(map(len, errors))
     rank = math.ceil(coverage * (n + 1))  # of n, from below for the upper and from above for the lower end
@@ -40,14 +35,9 @@ def cv_plus(values: NDArray[np.float64], errors: Sequence[NDArray[np.float64]], 
 def class_sets(
     probabilities: NDArray[np.float64], errors: Sequence[NDArray[np.float64]], coverage: float
 ) -> NDArray[np.bool_]:
-    """Return which classes cannot be ruled out, shape (rows, classes).
+    """Return which classes cannot be ruled out, shape (folds, rows, classes) to (rows, classes).
 
-    Parameters
-    ----------
-    probabilities : array of shape (folds, rows, classes)
-    errors : sequence of array
-        One minus the probability of the true class, of the rows that each fold left out.
-    coverage : float
+    ``errors`` are one minus the probability of the true class, of the rows that each fold left out.
     """
     n = sum(map(len, errors))
     # In how many left-out rows the true class was found at least as improbable as this class here.

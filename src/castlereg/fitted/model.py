@@ -26,57 +26,28 @@ if TYPE_CHECKING:
 class FoldBook:
     """What cross-validation leaves.
 
-    Parameters
-    ----------
-    folds : list of (training rows, left-out rows)
-        In the user's order of rows.
-    seeds : list of int
-        Of each fold.
-    fold_of : array of int, shape (networks,)
-        Fold of each network of the model.
-    errors : list of list of array
-        For each fold with a network, and each target, how far its prediction was off on the rows that it left out: the
-        absolute error of numbers, one minus the probability of the true class.
-    results : dict
-        Scores, as scikit-learn's ``cv_results_``.
-    best : int
-        Index of the chosen candidate.
-    regularizers : tuple of Regularizer
-        The chosen candidate.
+    The errors are, for each fold with a network and each target, how far its prediction was off on the rows that it
+    left out: the absolute error of numbers, one minus the probability of the true class.
     """
 
-    folds: list[Fold]
-    seeds: list[int]
-    fold_of: NDArray[np.int64]
+    folds: list[Fold]  # training rows and left-out rows, in the user's order of rows
+    seeds: list[int]  # of each fold
+    fold_of: NDArray[np.int64]  # (networks,), fold of each network of the model
     errors: list[list[NDArray[np.float64]]]
-    results: dict[str, Any]
-    best: int
-    regularizers: tuple[Regularizer, ...]
+    results: dict[str, Any]  # scores, as scikit-learn's ``cv_results_``
+    best: int  # index of the chosen candidate
+    regularizers: tuple[Regularizer, ...]  # the chosen candidate
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """What a fit learns.
+    """What a fit learns."""
 
-    Parameters
-    ----------
-    networks : Networks
-        The trained networks, with the preprocessing that they share.
-    history : DataFrame
-        One row per network and epoch.
-    validation_loss : float
-        Mean over networks, each at its best epoch.
-    graph : CausalGraph or None
-        None when only the targets' sub-networks were trained.
-    folds : FoldBook or None
-        None without cross-validation.
-    """
-
-    networks: Networks
-    history: pd.DataFrame
-    validation_loss: float
-    graph: CausalGraph | None = None
-    folds: FoldBook | None = None
+    networks: Networks  # with the preprocessing that they share
+    history: pd.DataFrame  # one row per network and epoch
+    validation_loss: float  # mean over networks, each at its best epoch
+    graph: CausalGraph | None = None  # None when only the targets' sub-networks were trained
+    folds: FoldBook | None = None  # None without cross-validation
 
     @property
     def preprocessing(self) -> Preprocessing:

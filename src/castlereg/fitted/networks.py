@@ -38,20 +38,11 @@ class Networks:
 
     Prediction runs only the targets' sub-networks, on the host, in float64: no compilation, and results that do not
     depend on the other rows of a call.
-
-    Parameters
-    ----------
-    preprocessing : Preprocessing
-        Of all networks.
-    parameters : Parameters
-        With a leading member axis; of all sub-networks of CASTLE.
-    standardization : Standardization
-        Of each member.
     """
 
-    preprocessing: Preprocessing
-    parameters: Parameters
-    standardization: Standardization
+    preprocessing: Preprocessing  # of all networks
+    parameters: Parameters  # with a leading member axis; of all sub-networks of CASTLE
+    standardization: Standardization  # of each member
 
     @classmethod
     def of(cls, preprocessing: Preprocessing, stack: TrainedStack) -> Networks:
@@ -98,28 +89,17 @@ class Networks:
         return parameters
 
     def predict(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Predict with every network.
+        """Predict every target from cells, see :meth:`castlereg.data.preprocessing.Preprocessing.cells`.
 
-        Parameters
-        ----------
-        cells : array of shape (rows, features)
-            From :meth:`castlereg.data.preprocessing.Preprocessing.cells`.
-
-        Returns
-        -------
-        list of array
-            For each target, values of shape (members, rows) or probabilities of shape (members, rows, classes).
+        Values have shape (members, rows), probabilities (members, rows, classes).
         """
         outputs = self.target_outputs(cells)
         return [target.decode(outputs[:, :, k]) for k, target in enumerate(self.preprocessing.targets)]
 
     def target_outputs(self, cells: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Run the targets' sub-networks on cells, shape (rows, features).
+        """Run the targets' sub-networks on cells, shape (rows, features) to (members, rows, targets, outputs).
 
-        Returns
-        -------
-        array of shape (members, rows, targets, outputs)
-            Of numeric targets in the encoded unit of the table; logits of classes.
+        Outputs of numeric targets are in the encoded unit of the table; those of classes are logits.
         """
         outputs = np.empty((self.n_members, len(cells), len(self.layout.targets), self.layout.output_width))
         for start in range(0, len(cells), _BLOCK):
@@ -225,27 +205,11 @@ def learned_graph(
     traits: ColumnTraits | None,
     edges: EdgeRules | None,
 ) -> CausalGraph:
-    """Make one graph of the networks' edges.
+    """Make one graph of the edges of networks with the sub-networks of all columns.
 
-    Edges weigh what the paper says, the norm of their input weights; those of the graph objective, what they are worth
-    to the likelihood, on at most as many rows as ``some_rows`` is asked for. The threshold is the highest that costs no
-    accuracy, or the least weight of a strong edge, whichever is lower.
-
-    Parameters
-    ----------
-    networks : Networks
-        With the sub-networks of all columns.
-    names : sequence of str
-        Of features and targets, in the user's order.
-    regularizers : sequence of Regularizer
-        That the networks were trained with.
-    held_out : HeldOut
-        Validation rows.
-    some_rows : callable
-        Returns a table of at most so many training rows.
-    traits : ColumnTraits or None
-    edges : EdgeRules or None
-        In the user's order.
+    The weight of an edge is the norm of its input weights, as in the paper; for the graph objective it is the edge
+    strength, on as many rows as ``some_rows`` is asked for. The threshold is the highest that costs no accuracy, or the
+    least weight of a strong edge, whichever is lower. Names and edges are in the user's order.
     """
     castle = castle_of(regularizers)
     if castle is not None and castle.objective == "graph":
@@ -272,24 +236,12 @@ _MOST_ROWS = 20_000  # enough to know a mean loss; of more, evenly spaced ones a
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Validation rows of networks.
+    """Validation rows of networks."""
 
-    Parameters
-    ----------
-    cells : array of shape (rows, features)
-        Coded by the schema.
-    truth : sequence of array of shape (rows,)
-        Values of each target.
-    spread : sequence of float
-        Standard deviation of each numeric target over all rows; not used for classes.
-    by_member : sequence of array of int
-        Which of the rows were each network's validation rows, each once.
-    """
-
-    cells: NDArray[np.float64]
-    truth: Sequence[NDArray[Any]]
-    spread: Sequence[float]
-    by_member: Sequence[NDArray[np.int64]]
+    cells: NDArray[np.float64]  # (rows, features), coded by the schema
+    truth: Sequence[NDArray[Any]]  # (rows,), of each target
+    spread: Sequence[float]  # standard deviation of each numeric target over all rows; not used for classes
+    by_member: Sequence[NDArray[np.int64]]  # which of the rows were each network's validation rows, each once
 
     @classmethod
     def of(cls, targets: Sequence[Target], parts: Sequence[Rows], by_member: Sequence[NDArray[Any]]) -> HeldOut:
@@ -315,17 +267,11 @@ def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_ou
 
     At a threshold, inputs whose mean learned weight into every target is below it are removed from the targets'
     sub-networks. Nearly is within one standard error of the mean loss of held-out rows.
-
-    Parameters
-    ----------
-    networks : Networks
-    weights : array of shape (nodes, nodes)
-        Mean learned weights of the edges.
-    held_out : HeldOut
     """
     n_features = networks.layout.n_features
     into_targets = weights[:n_features, n_features:].max(axis=1)
-    thresholds = _candidates(into_targets)
+    # Zero, and weights at which one more feature is left out.
+    thresholds = np.r_[0.0, evenly(np.unique(into_targets[into_targets > 0]), _MOST_THRESHOLDS)]
     means, errors = [], []
     for threshold in thresholds:
         losses = _losses(networks.of_features(into_targets >= threshold), held_out)
@@ -346,11 +292,6 @@ def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     array([0, 3, 6, 9])
     """
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
-
-
-def _candidates(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ascending thresholds: zero, and weights at which one more feature is left out."""
-    return np.r_[0.0, evenly(np.unique(weights[weights > 0]), _MOST_THRESHOLDS)]
 
 
 def _losses(networks: Networks, held_out: HeldOut) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ _MOST_UNITS = 2**22  # of all rows: passes over more wait for memory
 def edge_strengths(
     parameters: Parameters, batch: Batch, layout: Layout, null_loss: NDArray[Any] | None = None
 ) -> NDArray[np.float64]:
-    """Strength of every edge, from 0 to 1.
+    """Strength of every edge, shape (nodes, nodes): above 0 and at most 1, and 0 where there is no edge.
 
     Leaving an edge out, the mean of its cause standing in for every value, costs the effect some log-likelihood a row,
     ``c``. The strength is ``sqrt(1 - exp(-2 c))``. For a numeric effect that is the root of the share of the squared
@@ -40,11 +40,6 @@ def edge_strengths(
     layout : Layout
     null_loss : array of shape (nodes,), optional
         Units of the losses, see :func:`castlereg.losses.cell_losses`; 1 by default.
-
-    Returns
-    -------
-    array of shape (nodes, nodes)
-        0 where there is no edge, and above 0 wherever there is one.
 
     Examples
     --------
@@ -85,9 +80,7 @@ def edge_strengths(
 
 
 def enough_rows(layout: Layout, width: int) -> int:
-    """Return how many rows are enough to measure strengths, fewer where there are many nodes.
-
-    ``width`` is that of the widest layer.
+    """Return how many rows are enough to measure strengths, fewer for many nodes or a wide layer.
 
     Examples
     --------

@@ -79,7 +79,8 @@ class BatchNorm(Regularizer):
         self, layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int, rng: np.random.Generator
     ) -> Own:
         """Start with scale 1 and shift 0; with mean 0 and variance 1, which the first batch replaces."""
-        shapes = _shapes(hidden_layer_sizes, n_trained)
+        first, *later = hidden_layer_sizes
+        shapes = [(n_trained, first), *((width,) for width in later)]
         counts = tuple(_full(0, shape[:-1]) for shape in shapes)
         moments = tuple(Moments(_full(0, shape), _full(1, shape)) for shape in shapes)
         return Own(tuple(Affine(_full(1, shape), _full(0, shape)) for shape in shapes), Running(moments, counts))
@@ -139,11 +140,6 @@ def _moments(z: Array, weight: Array, over_nodes: bool) -> Moments:
         share = share / z.shape[1]
     mean = jnp.sum(share * z, axis=axes)
     return Moments(mean, jnp.sum(share * (z - mean) ** 2, axis=axes))
-
-
-def _shapes(hidden_layer_sizes: tuple[int, ...], n_trained: int) -> list[tuple[int, ...]]:
-    first, *later = hidden_layer_sizes
-    return [(n_trained, first), *((width,) for width in later)]
 
 
 def _full(value: float, shape: tuple[int, ...]) -> Any:

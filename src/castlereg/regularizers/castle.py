@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -106,13 +107,9 @@ class Castle(Regularizer):
     @property
     def terms(self) -> tuple[str, ...]:  # type: ignore[override]
         """Names of the terms that are switched on."""
-        switches = {
-            "reconstruction": self.reconstruction,
-            "acyclicity": self.acyclicity is not None,
-            "sparsity": self.sparsity is not None,
-            "capacity": self.capacity or self.objective == "graph",
-        }
-        return tuple(name for name, on in switches.items() if on)
+        capacity = self.capacity or self.objective == "graph"
+        switches = (self.reconstruction, self.acyclicity is not None, self.sparsity is not None, capacity)
+        return tuple(itertools.compress(("reconstruction", "acyclicity", "sparsity", "capacity"), switches))
 
     def penalty(self, seen: Pass, own: Own) -> tuple[Array, dict[str, Array]]:
         """Return ``lambda * R_DAG`` (eq. 5 and 6) and its terms."""
@@ -192,21 +189,12 @@ def castle_of(regularizers: Sequence[Regularizer]) -> Castle | None:
 def acyclicity_of(regularizers: Sequence[Regularizer], n_nodes: int) -> Acyclicity | None:
     """Return the acyclicity function that CASTLE has among regularizers; None without one."""
     castle = castle_of(regularizers)
-    if castle is None or castle.acyclicity is None:
-        return None
-    return acyclicity_function(castle.acyclicity, n_nodes)
+    choice = None if castle is None else castle.acyclicity
+    return None if choice is None else acyclicity_function(choice, n_nodes)
 
 
 def acyclicity_function(choice: str | Acyclicity, n_nodes: int) -> Acyclicity:
-    """Return the function that a choice stands for.
-
-    Parameters
-    ----------
-    choice : str or callable
-        A key of :data:`castlereg.acyclicity.ACYCLICITY`; ``"auto"``: ``"expm"``, the paper's, up to 200 nodes, and
-        ``"logdet"`` beyond; or a function h(A), which is returned as it is.
-    n_nodes : int
-        Columns and targets.
+    """Return the function that a choice stands for; ``"auto"`` is ``"expm"`` up to 200 nodes and ``"logdet"`` beyond.
 
     Examples
     --------

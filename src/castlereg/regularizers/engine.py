@@ -11,11 +11,10 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from castlereg.acyclicity import Acyclicity
 from castlereg.castle import supervised_loss
 from castlereg.layout import Layout
 from castlereg.losses import Batch, cell_losses
-from castlereg.network import Parameters, forward, hidden_units, output_layer, select, squared_adjacency
+from castlereg.network import Parameters, hidden_units, input_layer, output_layer, select, squared_adjacency
 from castlereg.regularizers.castle import acyclicity_of
 from castlereg.regularizers.protocol import Cycles, Own, Pass, Regularizer
 
@@ -87,25 +86,24 @@ def regularized_loss(
     Returns
     -------
     total : array of shape ()
-    terms : dict of str to array of shape ()
-    own : tuple of Own
-        After the step.
+    terms, own : dict of str to array of shape (), and tuple of Own
+        The value of each term, and the regularizers' states after the step.
     """
-    nothing = ((),) * len(regularizers)
-    own, drawn = own or (Own(),) * len(regularizers), drawn or nothing
+    own, drawn = own or (Own(),) * len(regularizers), drawn or ((),) * len(regularizers)
     node_weight = jnp.ones(layout.n_nodes, batch.inputs.dtype) if node_weight is None else node_weight
     for regularizer, numbers in zip(regularizers, drawn, strict=True):
         batch = regularizer.on_batch(batch, numbers)
     if sampled is not None and parameters.input_weights.shape[1] == layout.n_nodes:  # of all sub-networks
         h = acyclicity_of(regularizers, layout.n_nodes)
         if cycles is None and h is not None:
-            cycles = _whole_graph(parameters, h, layout, sampled)
+            adjacency = jax.lax.stop_gradient(squared_adjacency(parameters.input_weights, layout))
+            value, slope = jax.value_and_grad(h)(adjacency)
+            cycles = Cycles(value, slope[:, sampled])
         parameters = select(parameters, sampled)
 
     units, outputs, own_after = _run(parameters, batch, regularizers, sampled, own, drawn)
     trained = trained_nodes(regularizers, layout)
-    is_whole = sampled is None and len(trained) == layout.n_nodes
-    run = None if is_whole else (jnp.asarray(trained) if sampled is None else sampled)
+    run = jnp.asarray(trained) if sampled is None and len(trained) < layout.n_nodes else sampled
     losses = cell_losses(outputs, batch, layout, run, null_loss)
     supervised = supervised_loss(losses[:, -len(layout.targets) :], batch)
     shares = jnp.asarray(node_shares(outputs.shape[1], layout), batch.inputs.dtype)
@@ -119,12 +117,6 @@ def regularized_loss(
     return total, (terms, own_after)
 
 
-def _whole_graph(parameters: Parameters, h: Acyclicity, layout: Layout, sampled: Array) -> Cycles:
-    adjacency = jax.lax.stop_gradient(squared_adjacency(parameters.input_weights, layout))
-    value, slope = jax.value_and_grad(h)(adjacency)
-    return Cycles(value, slope[:, sampled])
-
-
 def _run(
     parameters: Parameters,
     batch: Batch,
@@ -136,8 +128,9 @@ def _run(
     """Run the network with the regularizers between its layers: units of the last one, outputs, new states."""
     for regularizer, numbers in zip(regularizers, drawn, strict=True):
         parameters = regularizer.on_parameters(parameters, numbers)
+    z = input_layer(parameters, batch.inputs)
     if parameters.output_weights is None:
-        return None, forward(parameters, batch.inputs), tuple(own)
+        return None, z, tuple(own)
     states = list(own)
 
     def on_dense(layer: int, z: Array) -> Array:
@@ -150,5 +143,5 @@ def _run(
             z = regularizer.on_hidden(z, layer, numbers)
         return z
 
-    units = hidden_units(parameters, batch.inputs, on_dense, on_hidden)
+    units = hidden_units(parameters, z, on_dense, on_hidden)
     return units, output_layer(parameters, units), tuple(states)

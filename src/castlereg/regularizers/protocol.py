@@ -97,24 +97,10 @@ class Regularizer:
         return parameters
 
     def on_dense(self, z: Array, layer: int, weight: Array, sampled: Array | None, own: Own) -> tuple[Array, Own]:
-        """Change what hidden layer ``layer`` returns before the ReLU.
+        """Change what hidden layer ``layer``, from 0, returns before the ReLU; return also new running arrays.
 
-        Parameters
-        ----------
-        z : array of shape (rows, nodes, width)
-        layer : int
-            From 0, the input layer.
-        weight : array of shape (rows,)
-            Of the batch; 0 for rows that only fill it up.
-        sampled : array of int, shape (nodes,), optional
-            Which of the trained nodes ``z`` holds; None for all.
-        own : Own
-
-        Returns
-        -------
-        z : array of shape (rows, nodes, width)
-        own : Own
-            With new running arrays.
+        ``z`` has shape (rows, nodes, width). ``weight`` is that of the rows, 0 for those that only fill up the batch.
+        ``sampled`` says which of the trained nodes ``z`` holds, None for all.
         """
         return z, own
 
@@ -176,8 +162,7 @@ def check_regularizers(regularizers: Any, hidden_layer_sizes: tuple[int, ...] | 
                 f"{type(regularizer).__name__} acts on hidden layers, and hidden_layer_sizes=() has none: leave it out "
                 "or give the network a hidden layer"
             )
-    names = [type(regularizer).__name__ for regularizer in checked]
-    names += [term for regularizer in checked for term in regularizer.terms]
+    names = [name for regularizer in checked for name in (type(regularizer).__name__, *regularizer.terms)]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"regularizers has {twice} more than once: give each once, with the strength you want")

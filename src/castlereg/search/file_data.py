@@ -1,8 +1,4 @@
-"""A file that may be larger than memory, prepared for a fit.
-
-The file is read twice: once to learn what its columns are, and once to write the encoded rows into a temporary file,
-four bytes per channel, which every epoch reads in another order.
-"""
+"""A file that may be larger than memory, read twice to prepare a fit: to learn what its columns are, and to encode."""
 
 from __future__ import annotations
 
@@ -41,34 +37,16 @@ _READ_ROWS = 65_536  # rows of a file that are decoded at a time
 
 @dataclass(frozen=True)
 class FileData:
-    """Rows in a file.
-
-    Parameters
-    ----------
-    file : TableFile
-    validation : TableFile or None
-        File of validation rows.
-    features : sequence of str
-        Columns to predict from.
-    target : str
-        Column to predict.
-    target_kind : {"numbers", "classes"}
-    categorical_features
-        As the user gave them.
-    class_weight
-        As in scikit-learn; None for regression.
-    chunk_rows : int
-        Rows that are in memory at a time.
-    """
+    """Rows in a file."""
 
     file: TableFile
-    validation: TableFile | None
-    features: Sequence[str]
-    target: str
+    validation: TableFile | None  # of validation rows
+    features: Sequence[str]  # columns to predict from
+    target: str  # column to predict
     target_kind: TargetKind
-    categorical_features: Any = None
-    class_weight: Any = None
-    chunk_rows: int = 131_072
+    categorical_features: Any = None  # as the user gave them
+    class_weight: Any = None  # as in scikit-learn; None for regression
+    chunk_rows: int = 131_072  # rows that are in memory at a time
 
     @classmethod
     def opened(cls, path: Any, target: str, validation: Any, columns: Sequence[str] | None, **options: Any) -> FileData:
@@ -118,10 +96,8 @@ class FileData:
         """Learn what the columns hold; read again what turns out to be text."""
         file, categorical = self.file, named_columns(self.categorical_features, self.features)
         while True:
-            survey, of_target = (
-                TableSurvey(self.features, categorical),
-                TargetSurvey(self.target, self.target_kind == "numbers"),
-            )
+            survey = TableSurvey(self.features, categorical)
+            of_target = TargetSurvey(self.target, self.target_kind == "numbers")
             try:
                 for columns, values in self.pieces(file, "reading", verbose):
                     survey.add(columns)
@@ -140,10 +116,8 @@ class FileData:
         with tqdm(desc=doing, unit="row", unit_scale=True, disable=not verbose, leave=False) as bar:
             for frame in file.frames(self.names, _READ_ROWS):
                 (values,), _ = read_target(frame[self.target], f"column {self.target!r} of {what}")
-                yield (
-                    read_columns(frame[list(self.features)], what),
-                    check_target(values, self.target, self.target_kind),
-                )
+                columns = read_columns(frame[list(self.features)], what)
+                yield columns, check_target(values, self.target, self.target_kind)
                 first += len(frame)
                 what = f"{file} from row {first} on, counted from there,"
                 bar.update(len(frame))

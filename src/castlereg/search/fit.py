@@ -34,14 +34,8 @@ def fit(request: FitRequest) -> FittedModel:
     with request.data.prepared(request) as rows:
         _check_required(rows.preprocessing, request.edges)
         begun = time.perf_counter()
-        grid = train_folds(
-            rows.source,
-            rows.folds,
-            request.plan,
-            candidates=request.candidates,
-            seeds=rows.seeds,
-            progress=request.verbose,
-        )
+        options: dict[str, Any] = {"candidates": request.candidates, "seeds": rows.seeds, "progress": request.verbose}
+        grid = train_folds(rows.source, rows.folds, request.plan, **options)
         seconds = (time.perf_counter() - begun) / grid.losses.size
         rules, best, results = request.cross_validation, 0, None
         if rules is not None:
@@ -112,12 +106,8 @@ def _results(
 ) -> dict[str, Any]:
     """Lay the scores out as scikit-learn's searches do."""
     zeros = np.zeros(len(scores))
-    results: dict[str, Any] = {
-        "mean_fit_time": zeros + seconds,
-        "std_fit_time": zeros,
-        "mean_score_time": zeros,
-        "std_score_time": zeros,
-    }
+    results: dict[str, Any] = {"mean_fit_time": zeros + seconds}
+    results |= dict.fromkeys(("std_fit_time", "mean_score_time", "std_score_time"), zeros)
     for name in dict.fromkeys(name for named in strengths for name in named):
         values = [named.get(name, np.nan) for named in strengths]
         results[f"param_{name}"] = np.ma.masked_invalid(np.array(values))
@@ -135,29 +125,14 @@ FEWEST_ROWS = 3  # two to train on, one for validation
 
 @dataclass(frozen=True)
 class TableData:
-    """Rows in memory.
+    """Rows in memory."""
 
-    Parameters
-    ----------
-    rows : Rows
-        As read.
-    held_out : Rows or None
-        Validation rows that the user gave.
-    names : sequence of str
-        Of features and targets, all different.
-    target_kinds : sequence of {"numbers", "classes"}
-    categorical : sequence of bool
-        Columns that the user calls categorical.
-    class_weight
-        As in scikit-learn; None for regression.
-    """
-
-    rows: Rows
-    held_out: Rows | None
-    names: Sequence[str]
+    rows: Rows  # as read
+    held_out: Rows | None  # validation rows that the user gave
+    names: Sequence[str]  # of features and targets, all different
     target_kinds: Sequence[TargetKind]
-    categorical: Sequence[bool]
-    class_weight: Any = None
+    categorical: Sequence[bool]  # columns that the user calls categorical
+    class_weight: Any = None  # as in scikit-learn; None for regression
 
     @contextmanager
     def prepared(self, request: FitRequest) -> Iterator[AssignedTable]:
@@ -285,11 +260,8 @@ def _user_folds(
 def _positions(rows: Rows, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
     """Find rows of the user's table, all copies of those that are there, ascending."""
     assert rows.index is not None
-    order = np.argsort(rows.index, kind="stable")
-    by_index = rows.index[order]
-    first, last = np.searchsorted(by_index, wanted, "left"), np.searchsorted(by_index, wanted, "right")
-    found = [order[a:b] for a, b in zip(first, last, strict=True)]
-    return np.sort(np.concatenate([np.empty(0, np.int64), *found]))
+    times = np.bincount(wanted, minlength=int(rows.index.max()) + 1)  # a splitter may give a row more than once
+    return np.repeat(np.arange(len(rows)), times[rows.index])
 
 
 def _check_folds(of_rows: Sequence[Fold], cv: Any) -> None:

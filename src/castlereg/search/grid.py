@@ -28,18 +28,10 @@ Candidate = tuple[Regularizer, ...]
 
 @dataclass(frozen=True)
 class FoldGrid:
-    """Networks trained on every fold with every candidate.
+    """Networks trained on every fold with every candidate."""
 
-    Attributes
-    ----------
-    candidates : list of tuple of Regularizer
-        Those that were trained on all folds: all of them, unless Ctrl-C came between.
-    stacks : list of TrainedStack
-        The networks of each candidate, fold by fold.
-    """
-
-    candidates: list[Candidate]
-    stacks: list[TrainedStack]
+    candidates: list[Candidate]  # those that were trained on all folds: all, unless Ctrl-C came between
+    stacks: list[TrainedStack]  # the networks of each candidate, fold by fold
 
     @cached_property
     def losses(self) -> NDArray[np.float64]:
@@ -143,10 +135,6 @@ def train_folds(
         Show a progress bar over the whole grid.
     most_members : int, optional
         Networks to train at once; by default as many as fit into memory.
-
-    Returns
-    -------
-    FoldGrid
     """
     grid = [tuple(candidate) for candidate in candidates]
     total = len(grid) * len(folds) * plan.max_epochs
@@ -195,25 +183,9 @@ _FALLBACK = 4 * 2**30  # where the system does not say
 
 
 def members_that_fit(
-    table: Table,
-    hidden_layer_sizes: tuple[int, ...],
-    regularizers: Sequence[Regularizer],
-    memory: int | None = None,
+    table: Table, hidden_layer_sizes: tuple[int, ...], regularizers: Sequence[Regularizer], memory: int | None = None
 ) -> int:
-    """Count the networks with these regularizers that can be trained at once.
-
-    Parameters
-    ----------
-    table : Table
-    hidden_layer_sizes : tuple of int
-    regularizers : sequence of Regularizer
-    memory : int, optional
-        Bytes to use; half of what is free by default.
-
-    Returns
-    -------
-    int
-        At least 1.
+    """Count the networks that can be trained at once, at least 1, in bytes of memory: half of what is free by default.
 
     Examples
     --------

@@ -27,26 +27,14 @@ Score = Callable[[FittedModel, NDArray[np.int64]], float]
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """How candidates are compared.
+    """How candidates are compared."""
 
-    Parameters
-    ----------
-    cv : int, splitter or iterable of splits
-    y, groups : array-like, optional
-        For the splitter, in the user's order.
-    is_classifier : bool
-    score : callable, optional
-        Score of a model on some of the user's rows, higher is better; by default the negative validation loss.
-    one_standard_error : bool
-        Choose the strongest candidate within one standard error of the best.
-    """
-
-    cv: Any
-    y: Any = None
-    groups: ArrayLike | None = None
+    cv: Any  # number of folds, splitter or iterable of splits
+    y: Any = None  # for the splitter, in the user's order
+    groups: ArrayLike | None = None  # likewise
     is_classifier: bool = False
-    score: Score | None = None
-    one_standard_error: bool = False
+    score: Score | None = None  # of a model on some of the user's rows, higher is better; None: by validation loss
+    one_standard_error: bool = False  # choose the strongest candidate within one standard error of the best
 
 
 @dataclass(frozen=True)
@@ -94,38 +82,16 @@ class Data(Protocol):
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What to fit, and how.
+    """What to fit, and how."""
 
-    Parameters
-    ----------
-    data : Data
-        :class:`castlereg.search.fit.TableData` or :class:`castlereg.search.file_data.FileData`.
-    plan : Plan
-    candidates : sequence of tuple of Regularizer
-        To choose among; one without cross-validation.
-    seed : SeedSequence
-    edges : EdgeRules, optional
-        Which edges may be and which must be, in the user's order.
-    clipped : bool
-        Whether numeric columns are clipped.
-    validation_fraction : float
-        Share of rows held out for early stopping, without cross-validation.
-    n_members : int
-        Networks with different seeds, without cross-validation.
-    bootstrap : bool
-        Whether each of them has its own training rows, drawn with replacement.
-    cross_validation : CrossValidation, optional
-    verbose : bool
-    """
-
-    data: Data
+    data: Data  # castlereg.search.fit.TableData or castlereg.search.file_data.FileData
     plan: Plan
-    candidates: Sequence[Candidate]
+    candidates: Sequence[Candidate]  # to choose among; one without cross-validation
     seed: np.random.SeedSequence
-    edges: EdgeRules | None = None
-    clipped: bool = False
-    validation_fraction: float = 0.1
-    n_members: int = 1
-    bootstrap: bool = False
+    edges: EdgeRules | None = None  # in the user's order
+    clipped: bool = False  # whether numeric columns are clipped
+    validation_fraction: float = 0.1  # share of rows held out for early stopping, without cross-validation
+    n_members: int = 1  # networks with different seeds, without cross-validation
+    bootstrap: bool = False  # whether each of them has its own training rows, drawn with replacement
     cross_validation: CrossValidation | None = None
     verbose: bool = False

@@ -26,17 +26,17 @@ _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg
 
 @cache
 def prepare_jax() -> None:
-    """Give JAX one CPU device per core and a compilation cache, unless the user has set these.
+    """Give JAX one CPU device per core and a compilation cache, before the first training.
 
-    Runs once, before the first training. Nothing is changed when JAX has already started its devices, or when
-    ``jax_num_cpu_devices`` or ``jax_compilation_cache_dir`` (or their environment variables) are set.
+    What the user has set stays: ``jax_num_cpu_devices``, ``jax_compilation_cache_dir``, or devices that have started.
     """
     from platformdirs import user_cache_path
 
     config: Any = jax.config
     if config.jax_num_cpu_devices < 0 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         try:
-            config.update("jax_num_cpu_devices", _available_cores())
+            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            config.update("jax_num_cpu_devices", cores)
         except RuntimeError:
             pass  # the devices have started: train on those there are
     if config.jax_compilation_cache_dir is None:
@@ -120,13 +120,10 @@ def lanes(mesh: Mesh, members_per_device: int) -> int:
 
 
 def compiler_options(mesh: Mesh, *, quick: bool = False) -> dict[str, bool]:
-    """Return XLA's options for a program on a mesh.
-
-    Several cores are busy with their own members: a matrix product that is shared among them makes each wait for the
-    others. ``quick`` compiles in less time, at the price of slower large operations.
-    """
+    """Return XLA's options for a program; ``quick`` compiles in less time, at the price of slower large operations."""
     if mesh.devices.flat[0].platform != "cpu":
         return {}
+    # Cores are busy with their own members: a matrix product that they share makes each wait for the others.
     single_threaded = {"xla_cpu_multi_thread_eigen": False} if mesh.devices.size > 1 else {}
     return single_threaded | (_quick_options() if quick else {})
 
@@ -139,9 +136,3 @@ def _quick_options() -> dict[str, bool]:
     except jax.errors.JaxRuntimeError:
         return {}
     return _QUICK
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.data.table import (
+    Clipping,
     Moments,
     Standardization,
     Table,
@@ -35,16 +36,10 @@ _WINDOW = 65_536
 
 
 class RowFile:
-    """Rows of float32 in a temporary file that is gone when it is closed, or the process ends.
+    """Rows of ``width`` float32 numbers in a temporary file that is gone when it is closed, or the process ends.
 
-    The file is read and written, not mapped: the rows do not count as memory of the process.
-
-    Parameters
-    ----------
-    width : int
-        Numbers in a row.
-    rng : numpy.random.Generator
-        Shuffles rows on their way into the file.
+    Rows are shuffled by ``rng`` on their way into the file. It is read and written, not mapped: the rows do not count
+    as memory of the process.
     """
 
     def __init__(self, width: int, rng: np.random.Generator) -> None:
@@ -79,13 +74,6 @@ class RowFile:
         self._file.write(self._rng.permutation(rows).data)
         self.n_rows += len(rows)
 
-    def read(self, start: int, into: NDArray[np.float32]) -> None:
-        """Read neighbouring rows into an array of shape (rows, width)."""
-        self._file.seek(4 * self.width * start)
-        wanted = into.data.cast("B")
-        if self._file.readinto(wanted) != len(wanted):  # type: ignore[attr-defined]
-            raise OSError("the temporary file of encoded rows has become shorter: was the disk full?")
-
     def pieces(self) -> NDArray[np.int64]:
         """Return the first row of every piece."""
         return np.arange(0, self.n_rows, PIECE)
@@ -93,7 +81,9 @@ class RowFile:
     def piece(self, start: int) -> NDArray[np.float32]:
         """Read one piece."""
         rows = np.empty((min(PIECE, self.n_rows - start), self.width), np.float32)
-        self.read(start, rows)
+        self._file.seek(4 * self.width * start)
+        if self._file.readinto(rows.data.cast("B")) != rows.nbytes:  # type: ignore[attr-defined]
+            raise OSError("the temporary file of encoded rows has become shorter: was the disk full?")
         return rows
 
     def blocks(self, most: int | None = None) -> Iterator[NDArray[np.float32]]:
@@ -111,19 +101,7 @@ class FileSource:
 
     An epoch reads the pieces of the file in an order of its own, as many at a time as make a chunk, and every member
     shuffles the rows of the chunk. The device holds the validation rows and one chunk, and the host one more that is
-    being read meanwhile: memory does not grow with the file.
-
-    Parameters
-    ----------
-    rows : RowFile
-        Training rows: their channels and, if ``weighted``, their weight.
-    validation : Table
-        Validation rows.
-    chunk_rows : int
-        Rows on the device at a time.
-    weighted : bool
-    order : numpy.random.Generator
-        Decides the order in which the file is read.
+    being read meanwhile: memory does not grow with the file. Rows are channels and, if ``weighted``, a weight.
     """
 
     def __init__(
@@ -156,20 +134,20 @@ class FileSource:
         return _FileRunner(self, stack)
 
     def _measured(self, layout: Layout) -> tuple[Standardization, float]:
-        clip_center, clip_rate = None, None
+        clips: Clipping = (None, None)
         if layout.is_clipped.any():
             some = np.concatenate(list(self.rows.blocks(_ROWS_FOR_QUARTILES)))
-            clip_center, clip_rate = clipping(some, np.arange(len(some)), layout)
+            clips = clipping(some, np.arange(len(some)), layout)
         moments: Moments | None = None
         total = 0.0
         for block in self.rows.blocks():
             weight = block[:, -1].astype(np.float64) if self.weighted else np.ones(len(block))
-            values = drawn_in(block[:, : layout.n_channels].astype(np.float64), clip_center, clip_rate, layout)
+            values = drawn_in(block[:, : layout.n_channels].astype(np.float64), *clips, layout)
             of_block = Moments.of(values, weight, layout.has_gaps)
             moments = of_block if moments is None else moments.and_of(of_block)
             total += float(weight.sum())
         assert moments is not None  # there are rows
-        return standardization_of(moments, clip_center, clip_rate, layout), total / self.rows.n_rows
+        return standardization_of(moments, *clips, layout), total / self.rows.n_rows
 
     def read(self, room: NDArray[np.float32], weights: NDArray[np.float32], pieces: NDArray[np.int64]) -> int:
         """Read pieces of the file behind the validation rows of two arrays, channels and weights; count the rows."""

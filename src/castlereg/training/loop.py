@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,10 +22,7 @@ from castlereg.training.devices import release
 from castlereg.training.plan import Member, Plan
 from castlereg.training.program import RATE_AFTER_RESTART, log_columns
 from castlereg.training.sources import Source, TableSource
-from castlereg.training.stack import Log, Setup, Stack
-
-if TYPE_CHECKING:
-    from castlereg.training.stack import Stack
+from castlereg.training.stack import Setup, Stack
 
 
 def train(
@@ -42,10 +39,6 @@ def train(
     plan : Plan
     progress : bool or tqdm
         Show a progress bar, or move one on that counts epochs.
-
-    Returns
-    -------
-    TrainedStack
 
     Examples
     --------
@@ -110,36 +103,20 @@ def _epochs_of_call(plan: Plan, done: int, most: int) -> int:
 
 @dataclass(frozen=True)
 class TrainedStack:
-    """The result of training, per member, in the order given.
+    """The result of training, per member, in the order given."""
 
-    Attributes
-    ----------
-    parameters : Parameters
-        Of the best epoch, with a leading member axis.
-    standardization : Standardization
-        Of each member, from its training rows.
-    validation_loss : array of shape (members,)
-        At the best epoch; infinite for a member that never had a finite loss.
-    best_epoch : array of int, shape (members,)
-        Counted from 1.
-    history : DataFrame
-        One row per member and epoch.
-    interrupted : bool
-        Whether Ctrl-C ended training early.
-    """
-
-    parameters: Parameters
-    standardization: Standardization
-    validation_loss: NDArray[np.float32]
-    best_epoch: NDArray[np.int32]
-    history: pd.DataFrame
-    interrupted: bool
+    parameters: Parameters  # of the best epoch, with a leading member axis
+    standardization: Standardization  # of each member, from its training rows
+    validation_loss: NDArray[np.float32]  # (members,), at the best epoch; infinite if it was never finite
+    best_epoch: NDArray[np.int32]  # (members,), counted from 1
+    history: pd.DataFrame  # one row per member and epoch
+    interrupted: bool  # whether Ctrl-C ended training early
 
     @classmethod
     def of(cls, stack: Stack, interrupted: bool) -> TrainedStack:
         """Collect the best weights of a stack; warn about what the user should know."""
         setup, states = stack.setup, stack.read(stack.states)
-        history = history_frame(stack.logs, log_columns(setup.regularizers))
+        history = _history(stack)
         if interrupted and not np.isfinite(states.best_loss).all():
             raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
         if interrupted:
@@ -163,32 +140,22 @@ class TrainedStack:
         """Put stacks of the same layout one behind the other."""
         first = np.cumsum([0, *(len(stack.validation_loss) for stack in stacks)])
         histories = [s.history.assign(member=s.history["member"] + n) for s, n in zip(stacks, first[:-1], strict=True)]
-        parameters: Parameters = jax.tree.map(lambda *a: np.concatenate(a), *(stack.parameters for stack in stacks))
-        standardization: Standardization = jax.tree.map(
-            lambda *a: np.concatenate(a), *(stack.standardization for stack in stacks)
-        )
-        return cls(
-            parameters,
-            standardization,
-            np.concatenate([stack.validation_loss for stack in stacks]),
-            np.concatenate([stack.best_epoch for stack in stacks]),
-            pd.concat(histories, ignore_index=True),
-            any(stack.interrupted for stack in stacks),
-        )
+        fields = jax.tree.map(lambda *a: np.concatenate(a), *(stack._by_member for stack in stacks))
+        history = pd.concat(histories, ignore_index=True)
+        return cls(**fields, history=history, interrupted=any(stack.interrupted for stack in stacks))
 
     def take(self, members: NDArray[np.int64]) -> TrainedStack:
         """Keep some members, numbered anew in the history."""
-        parameters: Parameters = jax.tree.map(lambda a: a[members], self.parameters)
         number = {int(old): new for new, old in enumerate(members)}
         history = self.history[self.history["member"].isin(number)]
-        return TrainedStack(
-            parameters,
-            self.standardization.of_member(members),
-            self.validation_loss[members],
-            self.best_epoch[members],
-            history.assign(member=history["member"].map(number)).reset_index(drop=True),
-            self.interrupted,
-        )
+        history = history.assign(member=history["member"].map(number)).reset_index(drop=True)
+        fields = jax.tree.map(lambda a: a[members], self._by_member)
+        return TrainedStack(**fields, history=history, interrupted=self.interrupted)
+
+    @property
+    def _by_member(self) -> dict[str, Any]:
+        names = ("parameters", "standardization", "validation_loss", "best_epoch")
+        return {name: getattr(self, name) for name in names}
 
 
 def _unpacked(packed: Packed, hidden_layer_sizes: tuple[int, ...], layout: Layout) -> Parameters:
@@ -198,25 +165,14 @@ def _unpacked(packed: Packed, hidden_layer_sizes: tuple[int, ...], layout: Layou
     return stacked
 
 
-def history_frame(logs: Sequence[Log], columns: Sequence[str]) -> pd.DataFrame:
-    """Turn logs into one row per member and epoch.
-
-    Parameters
-    ----------
-    logs : sequence of (first_epoch, log)
-        Epochs that each member had done before a call, shape (members,), and what the call logged,
-        shape (members, epochs, columns), NaN where no epoch was run.
-    columns : sequence of str
-
-    Returns
-    -------
-    DataFrame
-    """
+def _history(stack: Stack) -> pd.DataFrame:
+    """Turn the logs of a stack into one row per member and epoch."""
+    columns = log_columns(stack.setup.regularizers)
     frames = []
-    for first_epoch, log in logs:
+    for first_epoch, log in stack.logs:
         ran = ~np.isnan(log[..., -1])
         member, epoch = np.nonzero(ran)
-        frame = pd.DataFrame(log[ran], columns=list(columns))
+        frame = pd.DataFrame(log[ran], columns=columns)
         frame.insert(0, "epoch", first_epoch[member] + epoch + 1)
         frame.insert(0, "member", member)
         frames.append(frame)

@@ -33,47 +33,27 @@ _SHARE_BEFORE_CUT = 0.6
 
 @dataclass(frozen=True)
 class Member:
-    """One network of a stack.
+    """One network of a stack."""
 
-    Parameters
-    ----------
-    train_rows, validation_rows : array of int
-        Indices into the table; a row may occur more than once.
-    seed : SeedSequence
-        Decides the starting weights, the batches and what the regularizers draw.
-    regularizers : tuple of Regularizer
-        The same for all members of a stack but for their strengths.
-    """
-
-    train_rows: RowNumbers
+    train_rows: RowNumbers  # indices into the table; a row may occur more than once
     validation_rows: RowNumbers
-    seed: np.random.SeedSequence
-    regularizers: tuple[Regularizer, ...] = ()
+    seed: np.random.SeedSequence  # decides the starting weights, the batches and what the regularizers draw
+    regularizers: tuple[Regularizer, ...] = ()  # the same for all members of a stack but for their strengths
 
 
 @dataclass(frozen=True)
 class Phase:
     """Some epochs of training.
 
-    Parameters
-    ----------
-    epochs : int
-    counts : bool
-        Whether these epochs count for the best epoch and for patience.
-    ramps : tuple of (name, first, last)
-        Factors of strengths of these names, growing geometrically from first to last over the phase.
-    learning_rate : callable, optional
-        Factor of the learning rate by the share of the phase that is done, from 0 to 1.
-    at_end : callable, optional
-        Which edges stay after the phase, for a phase that does not count: a function of the input weights (channels,
-        trained nodes, width), the layout, the edge rules and whether the network is linear; returns booleans of shape
-        (nodes, trained nodes).
+    ``at_end`` decides which edges stay after a phase that does not count: a function of the input weights (channels,
+    trained nodes, width), the layout, the edge rules and whether the network is linear; it returns booleans of shape
+    (nodes, trained nodes).
     """
 
     epochs: int
-    counts: bool = True
-    ramps: tuple[tuple[str, float, float], ...] = ()
-    learning_rate: Callable[[float], float] | None = None
+    counts: bool = True  # whether these epochs count for the best epoch and for patience
+    ramps: tuple[tuple[str, float, float], ...] = ()  # name of a strength; its factor grows from first to last
+    learning_rate: Callable[[float], float] | None = None  # factor by the share of the phase that is done, 0 to 1
     at_end: EdgeAction | None = None
 
     def __post_init__(self) -> None:
@@ -95,22 +75,6 @@ class Phase:
 class Plan:
     """How every member is trained.
 
-    Parameters
-    ----------
-    hidden_layer_sizes : tuple of int
-        Empty for the linear form.
-    phases : tuple of Phase
-        Those that count come last.
-    learning_rate : float
-        Of Adam.
-    batch_size : int
-    patience : int
-        Epochs without a lower validation loss after which a member stops.
-    input_init : {"small", "glorot"} or callable
-        Starting weights: see :func:`castlereg.network.initialize`; or a function of layout, widths, seed and nodes.
-    batches : {"shuffle", "independent"}
-        An epoch goes once through the rows in random order; or its batches are drawn independently.
-
     Examples
     --------
     >>> plan = Plan((8, 8), (Phase(5, counts=False), Phase(20)))
@@ -118,13 +82,13 @@ class Plan:
     (25, 5)
     """
 
-    hidden_layer_sizes: tuple[int, ...]
-    phases: tuple[Phase, ...] = (Phase(200),)
-    learning_rate: float = 1e-3
+    hidden_layer_sizes: tuple[int, ...]  # empty for the linear form
+    phases: tuple[Phase, ...] = (Phase(200),)  # those that count come last
+    learning_rate: float = 1e-3  # of Adam
     batch_size: int = 32
-    patience: int = 30
-    input_init: Start = "small"
-    batches: Batches = "shuffle"
+    patience: int = 30  # epochs without a lower validation loss after which a member stops
+    input_init: Start = "small"  # see castlereg.network.initialize; or a function of layout, widths, seed and nodes
+    batches: Batches = "shuffle"  # an epoch goes once through the shuffled rows; or its batches are independent
 
     def __post_init__(self) -> None:
         counts = [phase.counts for phase in self.phases if phase.epochs]
@@ -157,14 +121,7 @@ class Plan:
 
 
 def phases_for(regularizers: Sequence[Regularizer], max_epochs: int, warmup: int = 0) -> tuple[Phase, ...]:
-    """Return the phases that regularizers are trained in: those of the graph objective, or a single one.
-
-    Parameters
-    ----------
-    regularizers : sequence of Regularizer
-    max_epochs : int
-    warmup : int
-        Epochs before the best epoch and patience count.
+    """Return the phases that regularizers are trained in: those of the graph objective, or a single one after a warmup.
 
     Examples
     --------

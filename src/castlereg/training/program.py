@@ -54,41 +54,11 @@ def compiled(
 ) -> Any:
     """Return the jitted program ``(states, inputs, shared) -> [*leaves of states, log]`` for a stack.
 
-    Parameters
-    ----------
-    layout : Layout
-    hidden_layer_sizes : tuple of int
-    mesh : Mesh
-        Its devices share the members.
-    lanes : int
-        Members that advance side by side on one device.
-    quick : bool
-        See :func:`castlereg.training.devices.compiler_options`.
-    arguments : hashable
-        Structure and shapes of what the program will be called with, from :func:`signature`: each has a program.
-
-    Returns
-    -------
-    callable
-        ``log`` has shape (members, epochs, columns), NaN for epochs that were not run.
+    The devices of the mesh share the members, of which ``lanes`` advance side by side on each. Each structure and shape
+    of arguments, see :func:`signature`, has its own program. The log has shape (members, epochs, columns), NaN for
+    epochs that were not run.
     """
-
-    def on_device(states: MemberState, inputs: MemberInputs, shared: Shared) -> tuple[MemberState, Array]:
-        def train_member(member: tuple[MemberState, MemberInputs]) -> tuple[MemberState, Array]:
-            return _train_member(layout, hidden_layer_sizes, *member, shared)
-
-        if len(states.rate) == 1:  # a loop over a single member would take a third more to compile
-            single = train_member(jax.tree.map(lambda a: a[0], (states, inputs)))
-            return jax.tree.map(lambda a: a[None], single)
-        return lax.map(train_member, (states, inputs), batch_size=lanes if lanes > 1 else None)
-
-    program = jax.shard_map(
-        on_device,
-        mesh=mesh,
-        in_specs=(MEMBERS, MEMBERS, EVERYWHERE),
-        out_specs=(MEMBERS, MEMBERS),
-        check_vma=False,
-    )
+    program = _over_members(partial(_train_member, layout, hidden_layer_sizes), 2, mesh, lanes)
 
     def flat(states: MemberState, inputs: MemberInputs, shared: Shared) -> list[Array]:
         # To build the states again JAX would run Python, which hears Ctrl-C and loses what the program has returned.
@@ -99,14 +69,10 @@ def compiled(
 
 @lru_cache(maxsize=16)
 def compiled_in_parts(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int) -> tuple[Any, Any]:
-    """Return two jitted programs for rows that come in chunks: one trains on a chunk, the other ends an epoch.
+    """Return two jitted programs for rows that come in chunks, both of (states, moving, totals, inputs, shared).
 
-    Returns
-    -------
-    on_chunk : callable
-        ``(states, moving, totals, inputs, shared) -> (moving, totals)``: one pass over the rows of ``inputs.batches``.
-    end : callable
-        ``(states, moving, totals, inputs, shared) -> (states, log)``; ``totals`` are means over the steps.
+    The first trains on a chunk, the rows of ``inputs.batches``, and returns ``(moving, totals)``. The second ends an
+    epoch, given totals that are means over the steps, and returns ``(states, log)``.
     """
     first = jnp.zeros((), jnp.int32)
 
@@ -126,22 +92,26 @@ def compiled_in_parts(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh:
         state: MemberState = jax.tree.map(lambda new, old: jnp.where(before.active, new, old), after, before)
         return state, jnp.where(before.active, row, jnp.nan)
 
-    def over_members(part: Any) -> Any:
-        def on_device(states: Any, moving: Any, totals: Any, inputs: Any, shared: Any) -> Any:
-            return lax.map(
-                lambda member: part(*member, shared),
-                (states, moving, totals, inputs),
-                batch_size=lanes if lanes > 1 else None,
-            )
-
-        in_specs = (MEMBERS, MEMBERS, MEMBERS, MEMBERS, EVERYWHERE)
-        return jax.shard_map(on_device, mesh=mesh, in_specs=in_specs, out_specs=(MEMBERS, MEMBERS), check_vma=False)
-
+    programs = [_over_members(part, 4, mesh, lanes) for part in (on_chunk, end)]
     options = compiler_options(mesh)
     return (
-        jax.jit(over_members(on_chunk), donate_argnums=1, compiler_options=options),
-        jax.jit(over_members(end), compiler_options=options),
+        jax.jit(programs[0], donate_argnums=1, compiler_options=options),
+        jax.jit(programs[1], compiler_options=options),
     )
+
+
+def _over_members(part: Callable[..., Any], n_arguments: int, mesh: Mesh, lanes: int) -> Any:
+    """Run a function of some arguments of one member, and of what all members share, for the members of a mesh."""
+
+    def on_device(*arguments: Any) -> Any:
+        *of_members, shared = arguments
+        if len(jax.tree.leaves(of_members)[0]) == 1:  # a loop over a single member would take a third more to compile
+            single = part(*jax.tree.map(lambda a: a[0], of_members), shared)
+            return jax.tree.map(lambda a: a[None], single)
+        return lax.map(lambda member: part(*member, shared), of_members, batch_size=lanes if lanes > 1 else None)
+
+    in_specs = (*(MEMBERS,) * n_arguments, EVERYWHERE)
+    return jax.shard_map(on_device, mesh=mesh, in_specs=in_specs, out_specs=(MEMBERS, MEMBERS), check_vma=False)
 
 
 def signature(*arguments: Any) -> Hashable:
@@ -375,11 +345,7 @@ def _running(aux: Aux) -> tuple[Any, ...]:
 
 
 def _in_blocks(
-    step: Callable[[Any, Any, Array, Any], Any],
-    gather: Callable[[Any, int], Any],
-    room: int,
-    steps: Array,
-    carry: Any,
+    step: Callable[[Any, Any, Array, Any], Any], gather: Callable[[Any, int], Any], room: int, steps: Array, carry: Any
 ) -> Any:
     """Take steps one after the other, those of a long epoch in blocks, so that not all rows are gathered at once.
 

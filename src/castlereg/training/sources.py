@@ -14,13 +14,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.table import (
-    Standardization,
-    Table,
-    measure,
-    rounded_up,
-    with_empty_rows,
-)
+from castlereg.data.table import Standardization, Table, measure, rounded_up, with_empty_rows
 from castlereg.layout import Layout
 from castlereg.random_streams import OfNetwork, named_stream, network_stream
 from castlereg.training import program
@@ -65,14 +59,9 @@ class Runner(Protocol):
         """Most epochs that one call runs."""
 
     def run(self, epochs: int, following: int, progress: Progress) -> Any:
-        """Advance the stack by some epochs; return the log.
+        """Advance the stack by some epochs and return the log; the next call runs ``following`` epochs.
 
-        Parameters
-        ----------
-        epochs, following : int
-            Epochs of this call and of the next one.
-        progress : callable
-            To be called with the share of an epoch that is done, if an epoch takes long.
+        ``progress`` is called with the share of an epoch that is done, if an epoch takes long.
         """
 
 
@@ -158,18 +147,11 @@ def _is_small(setup: Setup) -> bool:
 class BatchStream:
     """The batches of one member.
 
-    Parameters
-    ----------
-    rows : array of int
-        Training rows, as indices into the table.
-    batch_size : int
-    seed : SeedSequence
-    batches : {"shuffle", "independent"}
-        An epoch goes once through the rows in random order, the last batch being what is left; or it is
-        ``rows // batch_size`` batches drawn independently.
+    A shuffled epoch goes once through the rows in random order, the last batch being what is left; one of independent
+    batches has ``rows // batch_size`` of them.
     """
 
-    rows: NDArray[np.int32]
+    rows: NDArray[np.int32]  # training rows, as indices into the table
     batch_size: int
     seed: np.random.SeedSequence
     batches: Batches = "shuffle"
@@ -188,10 +170,7 @@ class BatchStream:
         return -(-len(self.rows) // self.batch_size)
 
     def fill_rows(self, epochs: NDArray[np.int32]) -> None:
-        """Draw the rows of the next epochs into an array of shape (epochs, steps, batch_size).
-
-        Entries beyond the rows of an epoch are left as they are.
-        """
+        """Draw the rows of the next epochs into an array of shape (epochs, steps, batch_size), as far as they go."""
         for epoch in epochs.reshape(len(epochs), -1):
             if self.batches == "shuffle":
                 epoch[: len(self.rows)] = self._row_rng.permutation(self.rows)
@@ -209,24 +188,13 @@ class BatchStream:
 
 @dataclass
 class Draws:
-    """What the members of a stack draw for the next epochs: rows, features, and the regularizers' random numbers.
-
-    Parameters
-    ----------
-    members : sequence of Member
-    plan : Plan
-    layout : Layout
-    n_sampled : int, optional
-        Sub-networks that each step trains, the targets' included; None for all.
-    empty_row : int
-        Fills up batches.
-    """
+    """What the members of a stack draw for the next epochs: rows, features, and the regularizers' random numbers."""
 
     members: Sequence[Member]
     plan: Plan
     layout: Layout
-    n_sampled: int | None
-    empty_row: int
+    n_sampled: int | None  # sub-networks that each step trains, the targets' included; None for all
+    empty_row: int  # fills up batches
     streams: list[BatchStream] = field(init=False)
     _regularizer_rngs: list[list[np.random.Generator]] = field(init=False)
     _numbers: Any = ()  # of all members, those that have finished keep their last

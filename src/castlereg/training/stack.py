@@ -27,37 +27,22 @@ from castlereg.training.devices import replicated, sharded, training_mesh
 from castlereg.training.plan import EdgeAction, Member, Plan
 from castlereg.training.state import MemberInputs, MemberState, Moving, Shared, Weights, adam
 
-Log = tuple[
-    NDArray[np.int64], NDArray[np.float32]
-]  # epochs that each member had done before a call, and what the call logged
+# Epochs that each member had done before a call, and what the call logged: (members, epochs, columns), NaN where no
+# epoch was run.
+Log = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What is known of a stack before its first step.
+    """What is known of a stack before its first step."""
 
-    Parameters
-    ----------
-    table : Table
-        Rows on the devices.
-    members : sequence of Member
-    plan : Plan
-    standardization : Standardization
-        Of every member.
-    mean_weight : array of shape (members,)
-        Of the training rows.
-    mesh : Mesh
-    regularizers : tuple of Regularizer
-        Those of all members, with strengths of shape (members,).
-    """
-
-    table: Table
+    table: Table  # rows on the devices
     members: Sequence[Member]
     plan: Plan
-    standardization: Standardization
-    mean_weight: NDArray[np.floating[Any]]
+    standardization: Standardization  # of every member
+    mean_weight: NDArray[np.floating[Any]]  # (members,), of the training rows
     mesh: Mesh
-    regularizers: tuple[Regularizer, ...]
+    regularizers: tuple[Regularizer, ...]  # of all members, with strengths of shape (members,)
 
     @classmethod
     def of(
@@ -133,7 +118,7 @@ class Setup:
         placed: Shared = jax.device_put(shared, replicated(self.mesh))
         return placed
 
-    def schedule(self, first_epoch: int, epochs: int) -> tuple[Any, NDArray[Any]]:
+    def schedule(self, first_epoch: int, epochs: int) -> tuple[Any, Any]:
         """Return strengths and factors of the learning rate of the next epochs, leaves of shape (members, epochs)."""
         phases = [self.plan.phase_at(first_epoch + i) for i in range(epochs)]
         done = [min((first_epoch + i - before) / max(phase.epochs, 1), 1.0) for i, (phase, before) in enumerate(phases)]
@@ -149,7 +134,7 @@ class Setup:
         of_members = np.repeat(np.array(rates, self.dtype)[None], len(self.members), axis=0)
         return jax.tree_util.tree_map_with_path(of_strength, self.regularizers), of_members
 
-    def validation_rows(self) -> NDArray[np.int32]:
+    def validation_rows(self) -> Any:
         """Return every member's validation rows, filled up with the empty row."""
         longest = rounded_up(max(len(m.validation_rows) for m in self.members))
         rows = np.full((len(self.members), longest), self.empty_row, np.int32)
@@ -159,24 +144,15 @@ class Setup:
 
 
 class Stack:
-    """The members in training.
-
-    Attributes
-    ----------
-    active, epoch, best_loss : array of shape (members,)
-        Whether each member still trains, its epochs done and its lowest validation loss.
-    masks : array of shape (members, channels, trained nodes)
-        Edges that each member may have.
-    logs : list
-        What every call of the program logged.
-    """
+    """The members in training: arrays on the devices, and what the host knows of each member."""
 
     def __init__(self, setup: Setup) -> None:
         n = len(setup.members)
         self.setup = setup
         self.active, self.epoch, self.best_loss = np.ones(n, bool), np.zeros(n, np.int64), np.full(n, np.inf)
+        # Edges that each member may have, shape (members, channels, trained nodes).
         self.masks = np.repeat(setup.edge_mask()[None].astype(setup.dtype), n, axis=0)
-        self.logs: list[Log] = []
+        self.logs: list[Log] = []  # of every call of the program
         self._slot = _deal(np.arange(n), setup.mesh.size, setup.slots_per_device)
         self.states = self.place(_initial_states(setup))
 
@@ -194,20 +170,11 @@ class Stack:
     def inputs(self, drawn: tuple[Any, Any, Any], steps: Any, epochs: int) -> MemberInputs:
         """Place what the next call trains on; there is room for so many epochs."""
         setup = self.setup
-        first = int(self.epoch[self.active].min())
-        regularizers, rates = setup.schedule(first, epochs)
-        placed: MemberInputs = self.place(
-            MemberInputs(
-                *drawn,
-                regularizers,
-                rates,  # type: ignore[arg-type]
-                steps,
-                setup.validation_rows(),  # type: ignore[arg-type]
-                setup.standardization,
-                setup.mean_weight,  # type: ignore[arg-type]
-                self.masks,  # type: ignore[arg-type]
-            )
-        )
+        regularizers, rates = setup.schedule(int(self.epoch[self.active].min()), epochs)
+        weight: Any = setup.mean_weight
+        masks: Any = self.masks
+        rows, by = setup.validation_rows(), setup.standardization
+        placed: MemberInputs = self.place(MemberInputs(*drawn, regularizers, rates, steps, rows, by, weight, masks))
         return placed
 
     def place(self, by_member: Any) -> Any:
@@ -322,9 +289,7 @@ def _initial_states(setup: Setup) -> MemberState:
         "rate": np.full(n, plan.learning_rate, setup.dtype),
         "best": weights.network,
         "best_loss": np.full(n, np.inf, setup.dtype),
-        "best_epoch": np.zeros(n, np.int32),
-        "epoch": np.zeros(n, np.int32),
-        "restarts": np.zeros(n, np.int32),
         "active": np.ones(n, bool),
     }
+    fields |= {name: np.zeros(n, np.int32) for name in ("best_epoch", "epoch", "restarts")}
     return MemberState(**fields)
