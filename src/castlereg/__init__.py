@@ -1,6 +1,6 @@
 """Neural networks on tables, regularized by learning the causal graph of the columns (CASTLE)."""
 
-from importlib import import_module
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 __version__ = "0.2.0.dev0"
@@ -80,10 +80,10 @@ else:
 
     def __getattr__(name):
         if name in _SUBMODULES:
-            return import_module(f"castlereg.{name}")
+            return _import_module(f"castlereg.{name}")
         for home, names in _HOMES.items():
             if name in names:
-                globals()[name] = getattr(import_module(f"castlereg.{home}"), name)
+                globals()[name] = getattr(_import_module(f"castlereg.{home}"), name)
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""Tables of all makes become the same columns, and what has no place is refused by name."""
+"""Tables of all makes become the same columns, and odd columns raise with their names."""
 
 from __future__ import annotations
 
@@ -56,9 +56,11 @@ def test_text_of_any_dtype_is_the_same_levels() -> None:
         assert list(levels) == sorted(levels, key=str)
 
 
-@pytest.mark.parametrize("gap", [None, np.nan, pd.NA, pd.NaT])
-def test_gaps_of_any_kind_are_gaps(gap: Any) -> None:
-    frame = pd.DataFrame({"n": [1.5, gap, 2.0], "t": ["x", gap, "y"], "b": [True, gap, False]}, dtype=object)
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
+def test_missing_values_of_any_kind_are_missing(missing: Any) -> None:
+    frame = pd.DataFrame(
+        {"n": [1.5, missing, 2.0], "t": ["x", missing, "y"], "b": [True, missing, False]}, dtype=object
+    )
     np.testing.assert_array_equal(np.isnan(read_columns(frame).cells), [[False] * 3, [True] * 3, [False] * 3])
 
 
@@ -110,31 +112,31 @@ def test_ordered_categories_keep_their_order() -> None:
         ([0.0, -1e39], ValueError, r"X has -1e\+39 in row 1 of column 'odd', beyond the range"),
     ],
 )
-def test_odd_columns_are_refused_by_name(column: list[Any], error: type[Exception], message: str) -> None:
+def test_odd_columns_raise_with_the_name(column: list[Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         read_columns(pd.DataFrame({"fine": [1, 2], "odd": column}))
 
 
-def test_intervals_are_refused_by_name() -> None:
+def test_intervals_raise_with_the_name() -> None:
     frame = pd.DataFrame({"a": pd.interval_range(0, 3)})
     with pytest.raises(ValueError, match=r"'a' of dtype interval"):
         read_columns(frame)
 
 
 @pytest.mark.parametrize("empty", [pd.DataFrame({"a": []}), pd.DataFrame(index=[0, 1]), np.empty((0, 3)), []])
-def test_empty_tables_are_refused(empty: Any) -> None:
+def test_empty_tables_raise(empty: Any) -> None:
     with pytest.raises(ValueError, match=r"0 sample|0 feature|1D array"):
         read_columns(empty)
 
 
-def test_sparse_and_ragged_tables_are_refused() -> None:
+def test_sparse_and_ragged_tables_raise() -> None:
     with pytest.raises(TypeError, match="dense"):
         read_columns(csr_matrix(np.eye(3)))
     with pytest.raises(ValueError, match="X is not a table"):
         read_columns([[1, 2], [3]])
 
 
-def test_repeated_names_are_refused() -> None:
+def test_repeated_names_raise() -> None:
     with pytest.raises(ValueError, match="X has 2 columns named 'a': rename them"):
         read_columns(pd.DataFrame([[1.0, "x", 2.0]], columns=["a", "b", "a"]))
 

@@ -67,7 +67,7 @@ def test_numbers_named_as_categories_are_levels() -> None:
         ([1e9, 1e9 + 1], False, ""),
     ],
 )
-def test_one_value_is_constant_unless_gaps_tell_something(column: list[Any], constant: bool, note: str) -> None:
+def test_one_value_is_constant_unless_missing_values_vary(column: list[Any], constant: bool, note: str) -> None:
     if constant:
         with pytest.warns(UserWarning, match="constant columns have no edges and no influence: 'a'"):
             schema = schema_of(column)
@@ -85,7 +85,7 @@ def test_one_value_is_constant_unless_gaps_tell_something(column: list[Any], con
         ([str(day.date()) for day in pd.date_range("2020-01-01", periods=60)], r"convert it with pd.to_datetime"),
     ],
 )
-def test_text_that_never_repeats_is_refused(texts: list[str], advice: str) -> None:
+def test_text_that_never_repeats_raises(texts: list[str], advice: str) -> None:
     with pytest.raises(ValueError, match=rf"X has 60 different values in 60 rows of column 'a', such as .*{advice}"):
         schema_of(texts)
     assert schema_of([*texts[:20]]).kind == "categorical"  # few rows may all differ
@@ -124,7 +124,7 @@ def test_unknown_levels_are_their_own_with_a_warning() -> None:
         ([1.0, 2.5, 3.0], pd.to_datetime(["2020", "2021", "2022"]), "X has dates in column 'a'"),
     ],
 )
-def test_another_type_than_in_training_is_refused(trained: Any, given: Any, message: str) -> None:
+def test_another_type_than_in_training_raises(trained: Any, given: Any, message: str) -> None:
     schema = schema_of(trained)
     with pytest.raises(ValueError, match=message):
         coded_columns(read_columns(pd.DataFrame({"a": given})), [schema])
@@ -152,7 +152,7 @@ def test_categorical_features_by_name_index_or_mask(given: Any) -> None:
         ([1.5], "1.5, which is not a column name or index"),
     ],
 )
-def test_bad_categorical_features_are_refused(given: Any, message: str) -> None:
+def test_bad_categorical_features_raise(given: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         named_columns(given, ["a", "b", "c"])
 
@@ -178,7 +178,7 @@ def test_levels_that_look_like_numbers_stay_levels_whatever_rows_are_asked_for()
 
 
 @pytest.mark.parametrize("text", ["1e300", "inf"])
-def test_text_of_numbers_out_of_range_is_refused(text: str) -> None:
+def test_text_of_numbers_out_of_range_raises(text: str) -> None:
     columns = read_columns(pd.DataFrame({"a": ["1.5", "?", text]}))
     with pytest.warns(UserWarning, match="read as numbers"):
         schema = infer_schema(columns, [False])

@@ -59,14 +59,14 @@ def test_schema_and_scales_are_those_of_the_whole(odd: pd.DataFrame, size: int) 
     np.testing.assert_allclose(pieces.spread[ours], whole.spread[theirs], rtol=1e-7)
 
 
-def test_a_column_that_changes_its_kind_is_told_by_name() -> None:
+def test_a_column_that_changes_its_kind_raises_with_its_name() -> None:
     with pytest.raises(KindChanged, match="'a' holds numbers in one part of the table and text in another"):
         survey = TableSurvey(["a"], [False])
         survey.add(read_columns(pd.DataFrame({"a": [1.0, 2.0]})))
         survey.add(read_columns(pd.DataFrame({"a": ["x", "y"]})))
 
 
-def test_free_text_is_refused_as_in_memory() -> None:
+def test_free_text_raises_as_in_memory() -> None:
     frame = pd.DataFrame({"id": [f"person {i}" for i in range(60)]})
     with pytest.raises(ValueError, match="60 different values in 60 rows of column 'id'"):
         schema_of(surveyed(frame, [False], 25).columns, "X", {})

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg import CastleMultiOutput
+from castlereg import CastleMultiOutput, compare
 from castlereg.cli.tables import chosen_task
 from castlereg.data.targets import inferred_task
 
@@ -43,8 +43,8 @@ def test_the_task_follows_from_the_target(values: Any, task: str) -> None:
     assert chosen_task(pd.DataFrame({"y": values}), "auto")[0] == task
 
 
-@pytest.mark.parametrize(("values", "task"), [odd for odd in ODD if pd.Series(odd[0]).nunique() > 1])
-def test_estimators_of_several_targets_use_the_same_rule(values: Any, task: str) -> None:
+@pytest.mark.parametrize("values", [values for values, _ in ODD if pd.Series(values).nunique() > 1])
+def test_estimators_of_several_targets_use_the_same_rule(values: Any) -> None:
     y = pd.concat([pd.Series(values).dropna()] * 4, ignore_index=True)
     X = np.random.default_rng(0).normal(size=(len(y), 2))
     expected = inferred_task(y)[0]
@@ -52,3 +52,18 @@ def test_estimators_of_several_targets_use_the_same_rule(values: Any, task: str)
     for stored in (y, y.to_frame()):
         model.fit(X, stored)
         assert model.model_.target_kinds == ["numbers" if expected == "regression" else "classes"]
+
+
+@pytest.mark.parametrize("values", [values for values, _ in ODD if pd.Series(values).nunique() > 1])
+def test_comparisons_use_the_same_rule(values: Any) -> None:
+    y = pd.concat([pd.Series(values).dropna()] * 8, ignore_index=True)
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    options: dict[str, Any] = {
+        "cv": 2,
+        "hidden_layer_sizes": (2,),
+        "max_epochs": 1,
+        "random_state": 0,
+        "verbose": False,
+    }
+    metric = compare(X, y, methods=["Baseline"], **options).metric
+    assert metric == ("MSE" if inferred_task(y)[0] == "regression" else "AUROC")

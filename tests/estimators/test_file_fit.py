@@ -1,4 +1,4 @@
-"""Fitting from files: the same schema as from a frame, the quality of a fit from memory, errors that name the file."""
+"""Fitting from files: the schema of the frame, the quality of a fit from memory, and errors that name the file."""
 
 from __future__ import annotations
 

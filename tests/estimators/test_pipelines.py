@@ -168,7 +168,7 @@ def test_a_class_without_weight_is_known_but_not_learned() -> None:
     ("weight", "message"),
     [
         ({7: 2.0}, "class_weight has class 7, which y does not have"),
-        ({0: -1}, "class_weight=-1 of class 0 must not be negative"),
+        ({0: -1}, r"class_weight\[0\]=-1 must be at least 0"),
         ("balance", "class_weight='balance' must be None, 'balanced' or a dict"),
         (["balanced", "balanced"], "class_weight has 2 entries for 1 targets"),
     ],

@@ -85,7 +85,7 @@ def test_edits_give_another_graph(diamond: CausalGraph) -> None:
         (lambda g: g.without_edge("a", "e"), "no edge 'a' -> 'e'$"),
     ],
 )
-def test_edits_that_make_no_dag_or_no_sense_are_refused(diamond: CausalGraph, edit: Any, message: str) -> None:
+def test_edits_that_make_no_dag_or_no_sense_raise(diamond: CausalGraph, edit: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         edit(diamond)
 
@@ -145,7 +145,7 @@ def test_unknown_node_is_named(graph: CausalGraph) -> None:
     ("names", "target", "message"),
     [(["a", "b"], "a", "2 nodes|3 nodes"), (["a", "a", "b"], "a", "different names"), (["a", "b", "c"], "z", "'z'")],
 )
-def test_bad_names_are_refused(names: list[str], target: str, message: str) -> None:
+def test_bad_names_raise(names: list[str], target: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CausalGraph.from_weights(np.zeros((3, 3)), names, target=target)
 

@@ -74,7 +74,7 @@ def test_json_keeps_everything(graph: CausalGraph) -> None:
         ({"weights": [[-1.0] * 6] * 6}, "negative"),
     ],
 )
-def test_json_that_is_no_graph_is_refused(graph: CausalGraph, change: dict[str, object], message: str) -> None:
+def test_json_that_is_not_a_graph_raises(graph: CausalGraph, change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CausalGraph.from_json(json.dumps(json.loads(graph.to_json()) | change))
     with pytest.raises(ValueError, match="not JSON"):
@@ -90,7 +90,7 @@ def test_other_programs_graphs_need_no_weights() -> None:
     assert CausalGraph.from_edges(frame, target="c").nodes == ["a", "b", "c"]
 
 
-def test_what_is_no_causal_graph_is_refused() -> None:
+def test_what_is_not_a_graph_raises() -> None:
     with pytest.raises(ValueError, match="undirected"):
         CausalGraph.from_networkx(nx.Graph([("a", "b")]), target="b")
     with pytest.raises(ValueError, match="cycle: a -> b -> a"):

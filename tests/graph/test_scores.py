@@ -218,7 +218,7 @@ ALL_SCORES = [
 
 
 @pytest.mark.parametrize("score", ALL_SCORES)
-def test_bad_arrays_are_refused(score: Callable[..., object]) -> None:
+def test_bad_arrays_raise(score: Callable[..., object]) -> None:
     with pytest.raises(ValueError, match=r"(graph|weights) must be a square matrix, got shape \(2, 3\)"):
         score(np.zeros((2, 3)), np.zeros((3, 3)))
     with pytest.raises(ValueError, match=r"truth must be a square matrix, got shape \(3,\)"):
@@ -297,12 +297,12 @@ def test_a_frame_without_weights_has_no_ranking() -> None:
         (["a", "b", "c", "c"], "graph has repeated 'c' in its rows"),
     ],
 )
-def test_names_that_do_not_match_are_refused_by_name(names: list[str], message: str) -> None:
+def test_names_that_do_not_match_raise_with_the_name(names: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         graph_scores(named(np.zeros((len(names), len(names))), names), named(CHAIN))
 
 
-def test_frames_whose_rows_and_columns_differ_are_refused() -> None:
+def test_frames_whose_rows_and_columns_differ_raise() -> None:
     with pytest.raises(ValueError, match="truth has no 'c' in its rows"):
         graph_scores(named(CHAIN), pd.DataFrame(CHAIN, index=["a", "b", "z"], columns=NAMES))
     with pytest.raises(ValueError, match="weights has no 'b' in its columns"):

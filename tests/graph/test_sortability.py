@@ -173,7 +173,7 @@ def test_a_graph_without_edges_has_no_share() -> None:
 
 
 @pytest.mark.parametrize("sortability", [varsortability, r2_sortability])
-def test_bad_arrays_are_refused(sortability: Callable[..., float]) -> None:
+def test_bad_arrays_raise(sortability: Callable[..., float]) -> None:
     values = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(ValueError, match=r"graph must be a square matrix, got shape \(2, 3\)"):
         sortability(values, np.zeros((2, 3)))
@@ -191,7 +191,7 @@ def test_bad_arrays_are_refused(sortability: Callable[..., float]) -> None:
         sortability(values * [1, 1, np.nan], CHAIN)
 
 
-def test_a_bad_criterion_is_refused() -> None:
+def test_a_bad_criterion_raises() -> None:
     with pytest.raises(ValueError, match=r"criterion has shape \(2,\), and graph has 3 nodes"):
         share_of_arrows_upwards([1, 2], CHAIN)
     with pytest.raises(ValueError, match="criterion has NaN for node 1"):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from castlereg.data.rows import Rows
 from castlereg.data.targets import ClassTarget, Target
+from castlereg.options import check_number
 
 ClassWeight = Mapping[Any, float] | str | Sequence[Any] | None
 
@@ -50,8 +51,7 @@ def _factors(entry: Any, target: ClassTarget, values: NDArray[Any], weight: NDAr
                 raise ValueError(
                     f"class_weight has class {label!r}, which {target.name} does not have; classes are {known}"
                 )
-            if not factor >= 0:
-                raise ValueError(f"class_weight={factor!r} of class {label!r} must not be negative")
+            check_number(f"class_weight[{label!r}]", factor, least=0)
         return np.array([float(entry.get(label, 1.0)) for label in known])[codes]
     totals = np.bincount(codes, weight, minlength=len(target.classes))
     balanced: NDArray[np.float64] = (totals.sum() / (len(totals) * totals))[codes]

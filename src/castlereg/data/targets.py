@@ -89,7 +89,7 @@ class ClassTarget:
             unknown = np.ones(len(y), bool)
         if unknown.any():
             raise ValueError(
-                f"{what} has class {y.tolist()[int(np.argmax(unknown))]!r}, which {self.name} does not have; classes "
+                f"{what} has class {y.tolist()[int(np.argmax(unknown))]!r}, which was not there in training; classes "
                 f"are {self.classes.tolist()}"
             )
         return codes
@@ -136,7 +136,7 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
     A target without a name of its own is called ``what``, numbered when there are several.
     """
     columns, names = _columns(y, what)
-    if len(columns) == 1 and not is_frame(y) and np.ndim(y) == 2:
+    if len(columns) == 1 and not is_frame(y) and columns[0] is not y and _values(y).ndim == 2:
         warn_user(
             "A column-vector y was passed when a 1d array was expected. Please change the shape of y to "
             "(n_samples, ), for example using ravel().",

@@ -29,7 +29,7 @@ class Castle(Regularizer):
 
     Each of the three terms can be switched off, as in the paper's ablation study, down to only the sparsity of the
     input layer. Estimators take it as ``castle=Castle(...)`` for the details of the penalty; their own ``reg_beta``,
-    ``reg_lambda`` and ``objective`` go before the ones given here.
+    ``reg_lambda`` and ``objective`` replace the defaults here, and other values given here raise.
 
     Parameters
     ----------

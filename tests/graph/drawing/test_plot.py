@@ -198,7 +198,7 @@ def test_neighbourhood_is_capped_and_starts_at_any_node(surroundings: CausalGrap
     assert neighbourhood(surroundings, "h", steps=0) == ["h", "g"]
 
 
-def test_neighbourhood_refuses_what_it_cannot_do(surroundings: CausalGraph) -> None:
+def test_neighbourhood_rejects_what_it_cannot_do(surroundings: CausalGraph) -> None:
     with pytest.raises(KeyError, match="no node 'z'"):
         neighbourhood(surroundings, "z")
     with pytest.raises(ValueError, match="got -1 and 0"):
