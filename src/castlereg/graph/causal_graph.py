@@ -1,4 +1,4 @@
-"""The learned graph: named weights without cycles."""
+"""The learned graph: building, reading, editing and drawing it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from castlereg.acyclicity.cut import acyclic_cut, find_cycle, strong_edges
 from castlereg.graph.constraints import unknown_node
+from castlereg.graph.formats import GraphFormats
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.options import check_number, did_you_mean
 
@@ -25,7 +26,7 @@ NOT_PROOF = "A prediction aid, not proof of cause."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CausalGraph:
+class CausalGraph(GraphFormats):
     """The directed acyclic graph that one or several networks have learned.
 
     A prediction aid, not proof of cause; :meth:`from_members` says how it is built. A graph is immutable:
@@ -37,17 +38,6 @@ class CausalGraph:
         Names of the nodes.
     targets : tuple of str
         Names of the targets.
-    weights : DataFrame
-        ``weights.loc[cause, effect]``, zero where there is no edge: norms of input weights, or with the exact schedule
-        edge strengths from 0 to 1 (:mod:`castlereg.fitted.strengths`).
-    learned_weights : DataFrame
-        The weights before weak edges and those that close a cycle were dropped.
-    confidence : DataFrame
-        ``confidence.loc[a, b]`` is the share of networks whose own graph has a strong edge between the two, in either
-        direction (:func:`castlereg.acyclicity.cut.strong_edges`). With one network it is 0 or 1.
-    direction : DataFrame
-        ``direction.loc[cause, effect]``: of the networks with a strong edge between the two, the share that has this
-        direction; NaN if there are none.
     threshold : float
         Learned weights below it are not edges.
     dropped_weight : float
@@ -67,16 +57,6 @@ class CausalGraph:
     >>> round(graph.dropped_weight, 2)
     0.18
     """
-
-    names: tuple[str, ...]
-    targets: tuple[str, ...]
-    weight_array: NDArray[np.float64]
-    learned_array: NDArray[np.float64]
-    confidence_array: NDArray[np.float64]
-    direction_array: NDArray[np.float64]
-    threshold: float = 0.0
-    dropped_weight: float = 0.0
-    traits: ColumnTraits | None = None
 
     def __post_init__(self) -> None:
         names = list(self.names)
@@ -168,30 +148,6 @@ class CausalGraph:
     # --- reading -----------------------------------------------------------------------------------
 
     @property
-    def weights(self) -> pd.DataFrame:
-        """Weights of the edges, see the class."""
-        return self._named(self.weight_array)
-
-    @property
-    def learned_weights(self) -> pd.DataFrame:
-        """Weights before the cut, see the class."""
-        return self._named(self.learned_array)
-
-    @property
-    def confidence(self) -> pd.DataFrame:
-        """Share of networks that join two nodes, see the class."""
-        return self._named(self.confidence_array)
-
-    @property
-    def direction(self) -> pd.DataFrame:
-        """Agreement on directions, see the class."""
-        return self._named(self.direction_array)
-
-    def _named(self, values: NDArray[np.float64]) -> pd.DataFrame:
-        names = _index(self.names)
-        return pd.DataFrame(values.copy(), index=names, columns=names)
-
-    @property
     def target(self) -> str:
         """Name of the target, the first of several."""
         return self.targets[0]
@@ -205,22 +161,6 @@ class CausalGraph:
     def is_dag(self) -> bool:
         """Whether the graph has no directed cycle: always true."""
         return find_cycle(self.weight_array != 0) is None
-
-    def edges(self) -> pd.DataFrame:
-        """List the edges, strongest first: ``cause``, ``effect``, ``weight``, ``confidence``, ``direction``."""
-        cause, effect = np.nonzero(self.weight_array)
-        order = np.argsort(-self.weight_array[cause, effect], kind="stable")
-        cause, effect = cause[order], effect[order]
-        names = _index(self.names)
-        return pd.DataFrame(
-            {
-                "cause": names[cause],
-                "effect": names[effect],
-                "weight": self.weight_array[cause, effect],
-                "confidence": self.confidence_array[cause, effect],
-                "direction": self.direction_array[cause, effect],
-            }
-        )
 
     def index(self, node: str) -> int:
         """Return the position of a node among the names; unknown names raise a KeyError."""
@@ -385,84 +325,6 @@ class CausalGraph:
             raise ValueError(f"there is no edge {cause!r} -> {effect!r}{hint}")
         return j, k
 
-    # --- formats -----------------------------------------------------------------------------------
-
-    def to_networkx(self) -> nx.DiGraph:
-        """Convert to a networkx graph; edges have ``weight``, ``confidence`` and ``direction``, nodes ``target``."""
-        from castlereg.graph.formats import to_networkx
-
-        return to_networkx(self)
-
-    @classmethod
-    def from_networkx(cls, graph: nx.DiGraph, target: str | Sequence[str] | None = None) -> CausalGraph:
-        """Read a networkx graph; a missing ``weight`` is 1, and without ``target`` the nodes' attribute names it."""
-        from castlereg.graph.formats import from_networkx
-
-        return from_networkx(graph, target)
-
-    @classmethod
-    def from_edges(
-        cls, edges: pd.DataFrame, target: str | Sequence[str], nodes: Sequence[str] | None = None
-    ) -> CausalGraph:
-        """Read a DataFrame as from :meth:`edges`, with at least the columns ``cause`` and ``effect``.
-
-        Parameters
-        ----------
-        edges : DataFrame
-        target : str or sequence of str
-        nodes : sequence of str, optional
-            All nodes in order; by default those of the edges, then the target.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> edges = pd.DataFrame({"cause": ["age", "age"], "effect": ["income", "rent"]})
-        >>> CausalGraph.from_edges(edges, target="rent").children("age")
-        ['income', 'rent']
-        """
-        from castlereg.graph.formats import from_edges
-
-        return from_edges(edges, target, nodes)
-
-    def to_dot(self) -> str:
-        """Write the graph in DOT, the language of Graphviz."""
-        from castlereg.graph.formats import to_dot
-
-        return to_dot(self)
-
-    @classmethod
-    def from_dot(cls, text: str, target: str | Sequence[str] | None = None) -> CausalGraph:
-        """Read a graph in DOT; needs the package ``pydot``."""
-        from castlereg.graph.formats import from_dot
-
-        return from_dot(text, target)
-
-    def to_gml(self) -> str:
-        """Write the graph as GML, which DoWhy reads among others."""
-        from castlereg.graph.formats import to_gml
-
-        return to_gml(self)
-
-    @classmethod
-    def from_gml(cls, text: str, target: str | Sequence[str] | None = None) -> CausalGraph:
-        """Read a graph from GML."""
-        from castlereg.graph.formats import from_gml
-
-        return from_gml(text, target)
-
-    def to_json(self) -> str:
-        """Write the whole graph as JSON, numbers exactly."""
-        from castlereg.graph.formats import to_json
-
-        return to_json(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> CausalGraph:
-        """Read a graph written by :meth:`to_json`."""
-        from castlereg.graph.formats import from_json
-
-        return from_json(text)
-
     # --- pictures ----------------------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None, *, max_edges: int | None = None) -> Axes:
@@ -529,13 +391,6 @@ class CausalGraph:
         from castlereg.graph.drawing.svg import notebook_html
 
         return notebook_html(self)
-
-
-def _index(names: Sequence[str]) -> pd.Index:
-    try:
-        return pd.Index(list(names))
-    except UnicodeEncodeError:  # text of Arrow cannot hold every name
-        return pd.Index(list(names), dtype=object)
 
 
 def _cut(

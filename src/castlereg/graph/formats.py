@@ -1,170 +1,267 @@
-"""Graphs in formats that other programs read: networkx, DOT, GML, JSON, a DataFrame of edges."""
+"""The content of a graph, as DataFrames and in formats that other programs read: networkx, DOT, GML, JSON."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
-import networkx as nx
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from castlereg.graph.causal_graph import CausalGraph
 from castlereg.graph.sortability import ColumnTraits
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 _MATRICES = ("weights", "learned_weights", "confidence", "direction")
 _ATTRIBUTES = ("weight", "confidence", "direction")
 _JSON_FORMAT, _JSON_VERSION = "castlereg graph", 1
 
 
-def to_networkx(graph: CausalGraph) -> nx.DiGraph:
-    """Convert to networkx, nodes in order."""
-    converted = nx.DiGraph()
-    converted.add_nodes_from((name, {"target": name in graph.targets}) for name in graph.names)
-    for cause, effect, *values in graph.edges().itertuples(index=False):
-        converted.add_edge(cause, effect, **dict(zip(_ATTRIBUTES, map(float, values), strict=True)))
-    return converted
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphFormats:
+    """Arrays of a graph, and the formats to write them in and read them from; see :class:`CausalGraph`."""
+
+    names: tuple[str, ...]
+    targets: tuple[str, ...]
+    weight_array: NDArray[np.float64]
+    learned_array: NDArray[np.float64]
+    confidence_array: NDArray[np.float64]
+    direction_array: NDArray[np.float64]
+    threshold: float = 0.0
+    dropped_weight: float = 0.0
+    traits: ColumnTraits | None = None
+
+    @property
+    def weights(self) -> pd.DataFrame:
+        """``weights.loc[cause, effect]``, zero where there is no edge.
+
+        Norms of input weights; with ``objective="graph"`` edge strengths from 0 to 1
+        (:mod:`castlereg.fitted.strengths`).
+        """
+        return self._named(self.weight_array)
+
+    @property
+    def learned_weights(self) -> pd.DataFrame:
+        """The weights before weak edges and those that close a cycle were dropped."""
+        return self._named(self.learned_array)
+
+    @property
+    def confidence(self) -> pd.DataFrame:
+        """``confidence.loc[a, b]``: the share of networks with a strong edge between the two, in either direction.
+
+        See :func:`castlereg.acyclicity.cut.strong_edges`. With one network it is 0 or 1.
+        """
+        return self._named(self.confidence_array)
+
+    @property
+    def direction(self) -> pd.DataFrame:
+        """``direction.loc[cause, effect]``: of the networks that join the two, the share with this direction."""
+        return self._named(self.direction_array)
+
+    def _named(self, values: NDArray[np.float64]) -> pd.DataFrame:
+        names = _index(self.names)
+        return pd.DataFrame(values.copy(), index=names, columns=names)
+
+    def edges(self) -> pd.DataFrame:
+        """List the edges, strongest first: ``cause``, ``effect``, ``weight``, ``confidence``, ``direction``."""
+        cause, effect = np.nonzero(self.weight_array)
+        order = np.argsort(-self.weight_array[cause, effect], kind="stable")
+        cause, effect = cause[order], effect[order]
+        names = _index(self.names)
+        return pd.DataFrame(
+            {
+                "cause": names[cause],
+                "effect": names[effect],
+                "weight": self.weight_array[cause, effect],
+                "confidence": self.confidence_array[cause, effect],
+                "direction": self.direction_array[cause, effect],
+            }
+        )
+
+    @classmethod
+    def from_edges(cls, edges: pd.DataFrame, target: str | Sequence[str], nodes: Sequence[str] | None = None) -> Self:
+        """Read a DataFrame as from :meth:`edges`, with at least the columns ``cause`` and ``effect``.
+
+        Parameters
+        ----------
+        edges : DataFrame
+        target : str or sequence of str
+        nodes : sequence of str, optional
+            All nodes in order; by default those of the edges, then the target.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from castlereg import CausalGraph
+        >>> edges = pd.DataFrame({"cause": ["age", "age"], "effect": ["income", "rent"]})
+        >>> CausalGraph.from_edges(edges, target="rent").children("age")
+        ['income', 'rent']
+        """
+        import networkx as nx
+
+        missing = [column for column in ("cause", "effect") if column not in edges]
+        if missing:
+            raise ValueError(f"the edges have no column {missing[0]!r}; they have {list(edges.columns)}")
+        targets = [target] if isinstance(target, str) else list(target)
+        ends = [*edges["cause"], *edges["effect"]]
+        names = list(dict.fromkeys([*ends, *targets])) if nodes is None else list(nodes)
+        unknown = next((end for end in ends if end not in names), None)
+        if unknown is not None:
+            raise ValueError(f"an edge names {unknown!r}, which is not among the nodes {names}")
+        graph = nx.DiGraph()
+        graph.add_nodes_from(names)
+        given = [column for column in _ATTRIBUTES if column in edges]
+        graph.update(nx.from_pandas_edgelist(edges, "cause", "effect", given or None, create_using=nx.DiGraph))
+        return cls.from_networkx(graph, targets)
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Convert to a networkx graph; edges have ``weight``, ``confidence`` and ``direction``, nodes ``target``."""
+        import networkx as nx
+
+        graph = nx.DiGraph()
+        graph.add_nodes_from((name, {"target": name in self.targets}) for name in self.names)
+        for cause, effect, *values in self.edges().itertuples(index=False):
+            graph.add_edge(cause, effect, **dict(zip(_ATTRIBUTES, map(float, values), strict=True)))
+        return graph
+
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph, target: str | Sequence[str] | None = None) -> Self:
+        """Read a networkx graph; a missing ``weight`` is 1, and without ``target`` the nodes' attribute names it."""
+        if not graph.is_directed():
+            raise ValueError("the graph is undirected; a causal graph needs directed edges")
+        if target is None:
+            marked = graph.nodes(data="target")
+            target = [str(node) for node, value in marked if str(value).strip('"').lower() in ("1", "true")]
+            if not target:
+                raise ValueError("no node has the attribute 'target'; pass target=")
+        index = {node: k for k, node in enumerate(graph)}
+        weights = np.zeros((len(index), len(index)))
+        confidence, direction = np.zeros_like(weights), np.full_like(weights, np.nan)
+        for cause, effect, attributes in graph.edges(data=True):
+            j, k = index[cause], index[effect]
+            weight, agreed, this_way = (_number(attributes.get(name, 1.0), name, cause, effect) for name in _ATTRIBUTES)
+            if weight <= 0 or not np.isfinite(weight):
+                raise ValueError(f"the edge {cause!r} -> {effect!r} has weight {weight:g}; weights must be positive")
+            weights[j, k] = weight
+            confidence[[j, k], [k, j]] = agreed
+            direction[[j, k], [k, j]] = this_way, 1 - this_way
+        targets = (target,) if isinstance(target, str) else tuple(target)
+        return cls(tuple(map(str, graph)), targets, weights, weights, confidence, direction)
+
+    def to_dot(self) -> str:
+        """Write the graph in DOT, the language of Graphviz: causes left, wide lines for strong edges."""
+        heaviest = self.weight_array.max(initial=0.0) or 1.0
+        lines = ["digraph {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
+        for name in self.names:
+            marked = " [target=true, style=filled, fillcolor=orange]" if name in self.targets else ""
+            lines.append(f"  {_quoted(name)}{marked};")
+        for cause, effect, *values in self.edges().itertuples(index=False):
+            attributes = ", ".join(f"{name}={float(value)!r}" for name, value in zip(_ATTRIBUTES, values, strict=True))
+            width = 0.5 + 3 * values[0] / heaviest
+            lines.append(f"  {_quoted(cause)} -> {_quoted(effect)} [{attributes}, penwidth={width:.2f}];")
+        return "\n".join([*lines, "}", ""])
+
+    @classmethod
+    def from_dot(cls, text: str, target: str | Sequence[str] | None = None) -> Self:
+        """Read a graph in DOT; needs the package ``pydot``."""
+        import networkx as nx
+
+        try:
+            import pydot
+        except ImportError:
+            raise ImportError("reading DOT needs the package pydot: pip install 'castlereg[dot]'") from None
+        parsed = pydot.graph_from_dot_data(text)
+        if not parsed or parsed[0].get_type() != "digraph":
+            raise ValueError("the text is not a DOT digraph")
+        graph = nx.DiGraph()
+        for node in parsed[0].get_nodes():
+            name = _unquoted(node.get_name())
+            if name not in ("node", "edge", "graph", "\\n"):
+                graph.add_node(name, target=node.get_attributes().get("target"))
+        for edge in parsed[0].get_edges():
+            attributes = {k: _unquoted(str(v)) for k, v in edge.get_attributes().items()}
+            graph.add_edge(_unquoted(str(edge.get_source())), _unquoted(str(edge.get_destination())), **attributes)
+        return cls.from_networkx(graph, target)
+
+    def to_gml(self) -> str:
+        """Write the graph as GML, which DoWhy reads among others."""
+        import networkx as nx
+
+        graph = self.to_networkx()
+        for _, attributes in graph.nodes(data=True):
+            attributes["target"] = int(attributes["target"])
+        for *_, attributes in graph.edges(data=True):
+            if np.isnan(attributes["direction"]):
+                del attributes["direction"]
+        return "\n".join(nx.generate_gml(graph))
+
+    @classmethod
+    def from_gml(cls, text: str, target: str | Sequence[str] | None = None) -> Self:
+        """Read a graph from GML."""
+        import networkx as nx
+
+        return cls.from_networkx(nx.parse_gml(text), target)
+
+    def to_json(self) -> str:
+        """Write the whole graph as JSON, numbers exactly."""
+        content = {
+            "format": _JSON_FORMAT,
+            "version": _JSON_VERSION,
+            "nodes": self.names,
+            "targets": self.targets,
+            "threshold": self.threshold,
+            "dropped_weight": self.dropped_weight,
+            **{name: _plain(getattr(self, name)) for name in _MATRICES},
+            "traits": None if self.traits is None else {k: _plain(v) for k, v in vars(self.traits).items()},
+        }
+        return json.dumps(content, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read a graph written by :meth:`to_json`."""
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"the text is not JSON: {error}") from None
+        if not isinstance(content, dict) or content.get("format") != _JSON_FORMAT:
+            raise ValueError("the JSON is not a castlereg graph")
+        if content.get("version") != _JSON_VERSION:
+            raise ValueError(f"the graph has version {content.get('version')!r}; this castlereg reads {_JSON_VERSION}")
+        try:
+            names, targets = tuple(map(str, content["nodes"])), tuple(map(str, content["targets"]))
+            n = len(names)
+            for name in _MATRICES:
+                if [len(row) for row in content[name]] != [n] * n:
+                    raise ValueError(f"{name} must have {n} rows of {n} numbers")
+            weights, learned, confidence, direction = (
+                np.array(content[name], dtype=np.float64).reshape(n, n) for name in _MATRICES
+            )
+            if (weights < 0).any():
+                raise ValueError("the graph has negative weights")
+            cut, traits = (float(content["threshold"]), float(content["dropped_weight"])), content["traits"]
+            if traits is not None:
+                traits = ColumnTraits(*(tuple(np.array(traits[k], float).tolist()) for k in ("variance", "explained")))
+            return cls(names, targets, weights, learned, confidence, direction, *cut, traits)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"the JSON is not a complete graph: {error}") from None
 
 
-def from_networkx(graph: nx.DiGraph, target: str | Sequence[str] | None = None) -> CausalGraph:
-    """Read a networkx graph."""
-    if not graph.is_directed():
-        raise ValueError("the graph is undirected; a causal graph needs directed edges")
-    names = [str(node) for node in graph]
-    if target is None:
-        marked = graph.nodes(data="target")
-        target = [str(node) for node, value in marked if str(value).strip('"').lower() in ("1", "true")]
-        if not target:
-            raise ValueError("no node has the attribute 'target'; pass target=")
-    index = {node: k for k, node in enumerate(graph)}
-    weights = np.zeros((len(names), len(names)))
-    confidence, direction = np.zeros_like(weights), np.full_like(weights, np.nan)
-    for cause, effect, attributes in graph.edges(data=True):
-        j, k = index[cause], index[effect]
-        weight, agreed, this_way = (_number(attributes.get(name, 1.0), name, cause, effect) for name in _ATTRIBUTES)
-        if weight <= 0 or not np.isfinite(weight):
-            raise ValueError(f"the edge {cause!r} -> {effect!r} has weight {weight:g}; weights must be positive")
-        weights[j, k] = weight
-        confidence[[j, k], [k, j]] = agreed
-        direction[[j, k], [k, j]] = this_way, 1 - this_way
-    targets = (target,) if isinstance(target, str) else tuple(target)
-    return CausalGraph(tuple(names), targets, weights, weights, confidence, direction)
-
-
-def from_edges(edges: pd.DataFrame, target: str | Sequence[str], nodes: Sequence[str] | None = None) -> CausalGraph:
-    """Read a DataFrame of edges."""
-    missing = [column for column in ("cause", "effect") if column not in edges]
-    if missing:
-        raise ValueError(f"the edges have no column {missing[0]!r}; they have {list(edges.columns)}")
-    targets = [target] if isinstance(target, str) else list(target)
-    ends = [*edges["cause"], *edges["effect"]]
-    names = list(dict.fromkeys([*ends, *targets])) if nodes is None else list(nodes)
-    unknown = next((end for end in ends if end not in names), None)
-    if unknown is not None:
-        raise ValueError(f"an edge names {unknown!r}, which is not among the nodes {names}")
-    graph = nx.DiGraph()
-    graph.add_nodes_from(names)
-    given = [column for column in _ATTRIBUTES if column in edges]
-    graph.update(nx.from_pandas_edgelist(edges, "cause", "effect", given or None, create_using=nx.DiGraph))
-    return from_networkx(graph, targets)
-
-
-def to_dot(graph: CausalGraph) -> str:
-    """Write DOT, causes left; wide lines are strong edges."""
-    heaviest = graph.weight_array.max(initial=0.0) or 1.0
-    lines = ["digraph {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
-    for name in graph.names:
-        marked = " [target=true, style=filled, fillcolor=orange]" if name in graph.targets else ""
-        lines.append(f"  {_quoted(name)}{marked};")
-    for cause, effect, *values in graph.edges().itertuples(index=False):
-        attributes = ", ".join(f"{name}={float(value)!r}" for name, value in zip(_ATTRIBUTES, values, strict=True))
-        width = 0.5 + 3 * values[0] / heaviest
-        lines.append(f"  {_quoted(cause)} -> {_quoted(effect)} [{attributes}, penwidth={width:.2f}];")
-    return "\n".join([*lines, "}", ""])
-
-
-def from_dot(text: str, target: str | Sequence[str] | None = None) -> CausalGraph:
-    """Read DOT with pydot."""
+def _index(names: Sequence[str]) -> pd.Index:
     try:
-        import pydot
-    except ImportError:
-        raise ImportError("reading DOT needs the package pydot: pip install 'castlereg[dot]'") from None
-    parsed = pydot.graph_from_dot_data(text)
-    if not parsed or parsed[0].get_type() != "digraph":
-        raise ValueError("the text is not a DOT digraph")
-    graph = nx.DiGraph()
-    for node in parsed[0].get_nodes():
-        name = _unquoted(node.get_name())
-        if name not in ("node", "edge", "graph", "\\n"):
-            graph.add_node(name, target=node.get_attributes().get("target"))
-    for edge in parsed[0].get_edges():
-        attributes = {k: _unquoted(str(v)) for k, v in edge.get_attributes().items()}
-        graph.add_edge(_unquoted(str(edge.get_source())), _unquoted(str(edge.get_destination())), **attributes)
-    return from_networkx(graph, target)
-
-
-def to_gml(graph: CausalGraph) -> str:
-    """Write GML."""
-    converted = to_networkx(graph)
-    for _, attributes in converted.nodes(data=True):
-        attributes["target"] = int(attributes["target"])
-    for *_, attributes in converted.edges(data=True):
-        if np.isnan(attributes["direction"]):
-            del attributes["direction"]
-    return "\n".join(nx.generate_gml(converted))
-
-
-def from_gml(text: str, target: str | Sequence[str] | None = None) -> CausalGraph:
-    """Read GML."""
-    return from_networkx(nx.parse_gml(text), target)
-
-
-def to_json(graph: CausalGraph) -> str:
-    """Write everything as JSON, numbers exactly."""
-    content = {
-        "format": _JSON_FORMAT,
-        "version": _JSON_VERSION,
-        "nodes": graph.names,
-        "targets": graph.targets,
-        "threshold": graph.threshold,
-        "dropped_weight": graph.dropped_weight,
-        **{name: _plain(getattr(graph, name)) for name in _MATRICES},
-        "traits": None if graph.traits is None else {k: _plain(v) for k, v in vars(graph.traits).items()},
-    }
-    return json.dumps(content, allow_nan=False)
-
-
-def from_json(text: str) -> CausalGraph:
-    """Read JSON, checking that it is a graph."""
-    try:
-        content = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"the text is not JSON: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != _JSON_FORMAT:
-        raise ValueError("the JSON is not a castlereg graph")
-    if content.get("version") != _JSON_VERSION:
-        raise ValueError(f"the graph has version {content.get('version')!r}; this castlereg reads {_JSON_VERSION}")
-    try:
-        names, targets = tuple(map(str, content["nodes"])), tuple(map(str, content["targets"]))
-        for name in _MATRICES:
-            if [len(row) for row in content[name]] != [len(names)] * len(names):
-                raise ValueError(f"{name} must have {len(names)} rows of {len(names)} numbers")
-        weights, *others = (np.array(content[name], dtype=np.float64).reshape(2 * [len(names)]) for name in _MATRICES)
-        if (weights < 0).any():
-            raise ValueError("the graph has negative weights")
-        cut = float(content["threshold"]), float(content["dropped_weight"])
-        traits = content["traits"]
-        if traits is not None:
-            traits = ColumnTraits(*(tuple(np.array(traits[k], float).tolist()) for k in ("variance", "explained")))
-        return CausalGraph(names, targets, weights, *others, *cut, traits)
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"the JSON is not a complete graph: {error}") from None
+        return pd.Index(list(names))
+    except UnicodeEncodeError:  # text of Arrow cannot hold every name
+        return pd.Index(list(names), dtype=object)
 
 
 def _plain(values: Any) -> Any:
     """Return an array as lists, None for NaN."""
-    return np.where(np.isnan(values), None, values).tolist()
+    array = np.array(values, dtype=object)
+    array[np.isnan(values)] = None
+    return array.tolist()
 
 
 def _quoted(name: str) -> str:

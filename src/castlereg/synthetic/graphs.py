@@ -79,8 +79,7 @@ def random_dag(
     check_integer("n_edges", n_edges, least=0)
     if n_edges > most:
         raise ValueError(f"n_edges={n_edges}: {n_nodes} nodes have room for 0 to {most} edges without a cycle")
-    order = rng.permutation(n_nodes)
-    return _along(order, rng.choice(most, n_edges, replace=False))
+    return _along(rng.permutation(n_nodes), rng.choice(most, n_edges, replace=False))
 
 
 def erdos_renyi_dag(
@@ -123,8 +122,7 @@ def erdos_renyi_dag(
     if probability not in (0, 1):
         check_fraction("probability", probability)
     rng = np.random.default_rng(random_state)
-    order = rng.permutation(n_nodes)
-    return _along(order, rng.random(most) < float(probability))  # type: ignore[arg-type]
+    return _along(rng.permutation(n_nodes), rng.random(most) < float(probability))  # type: ignore[arg-type]
 
 
 def scale_free_dag(n_nodes: int, edges_per_node: int = 2, random_state: int | np.random.Generator = 0) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, partial
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -197,9 +198,8 @@ class StructuralModel:
         ['Y', 'noise1', 'noise2']
         """
         check_integer("n_columns", n_columns, least=0)
-        free = (name for i in range(1, n_columns + len(self.names) + 1) if (name := f"noise{i}") not in self.names)
-        new = [next(free) for _ in range(n_columns)]
-        names = [*self.names, *new]
+        free = (name for i in count(1) if (name := f"noise{i}") not in self.names)
+        names = [*self.names, *islice(free, n_columns)]
         return replace(
             self,
             dag=self.dag.reindex(index=names, columns=names, fill_value=0),

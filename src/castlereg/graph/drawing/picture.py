@@ -123,10 +123,10 @@ def picture(graph: CausalGraph, edges: pd.DataFrame, nodes: Sequence[str]) -> Pi
     several_networks = bool(((graph.confidence_array > 0) & (graph.confidence_array < 1)).any())
     heaviest = edges["weight"].max() if len(edges) else 1.0
     lines = []
-    for *ends, weight, confidence, direction in edges.iloc[::-1].itertuples(index=False):
+    for cause, effect, weight, confidence, direction in edges.iloc[::-1].itertuples(index=False):
         opacity = 0.4 + 0.55 * (confidence if several_networks else weight / heaviest)
         width, directed = 0.9 + 2.6 * weight / heaviest, not direction < AGREEMENT  # NaN is directed
-        lines.append(Line(*ends, weight, confidence, direction, width, opacity, directed))
+        lines.append(Line(cause, effect, weight, confidence, direction, width, opacity, directed))
     sentences = [NOT_PROOF]
     if not all(line.directed for line in lines):
         sentences.append("Dashed: networks disagree on the direction.")

@@ -140,8 +140,8 @@ def draw_heat_map(graph: CausalGraph, ax: Axes | None = None) -> Axes:
     ax.xaxis.set_label_position("top")
     ax.tick_params(length=0, top=True, labeltop=True, bottom=False, labelbottom=False)
     ax.spines[:].set_color(_FAINT)
-    below = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "top"}
-    ax.annotate(NOT_PROOF, (0, 0), (0, -5), **below, fontsize=CAPTION_SIZE, color=_FAINT)
+    below = (0, 0), (0, -5), "axes fraction", "offset points"
+    ax.annotate(NOT_PROOF, *below, va="top", fontsize=CAPTION_SIZE, color=_FAINT)
     _label_cells(ax, order, [order.index(target) for target in graph.targets])
     return ax
 
