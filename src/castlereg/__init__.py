@@ -7,27 +7,19 @@ __version__ = "0.2.0.dev0"
 
 # Names are imported when they are used, so that `import castlereg` and `castlereg --help` do not wait for JAX.
 _HOMES = {
-    "comparison": ("Comparison", "compare"),
-    "estimators": (
-        "CastleClassifier",
-        "CastleClassifierCV",
-        "CastleMultiOutput",
-        "CastleRegressor",
-        "CastleRegressorCV",
-        "NetworkClassifier",
-        "NetworkClassifierCV",
-        "NetworkMultiOutput",
-        "NetworkRegressor",
-        "NetworkRegressorCV",
-    ),
-    "estimators.recipe": ("Recipe",),
-    "graph": ("CausalGraph", "EdgeConstraints"),
-    "onnx": ("onnx_inputs", "to_onnx"),
-    "persistence": ("load", "save"),
-    "regularizers": ("Castle",),
-    "report": ("write_report",),
-    "training.devices": ("use_devices",),
-}
+    "Castle": "regularizers",
+    "CausalGraph": "graph",
+    "Comparison": "comparison",
+    "EdgeConstraints": "graph",
+    "Recipe": "estimators.recipe",
+    "compare": "comparison",
+    "load": "persistence",
+    "onnx_inputs": "onnx",
+    "save": "persistence",
+    "to_onnx": "onnx",
+    "use_devices": "training.devices",
+    "write_report": "report",
+}  # all others are estimators
 _SUBMODULES = ("acyclicity", "castle", "estimators", "graph", "paper", "regularizers", "synthetic")
 
 __all__ = [
@@ -81,11 +73,10 @@ else:
     def __getattr__(name):
         if name in _SUBMODULES:
             return _import_module(f"castlereg.{name}")
-        for home, names in _HOMES.items():
-            if name in names:
-                globals()[name] = getattr(_import_module(f"castlereg.{home}"), name)
-                return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(_import_module(f"castlereg.{_HOMES.get(name, 'estimators')}"), name)
+        return globals()[name]
 
     def __dir__():
         return sorted({*globals(), *__all__, *_SUBMODULES})

@@ -9,10 +9,9 @@ import pytest
 from sklearn.utils.class_weight import compute_sample_weight
 
 from castlereg import NetworkClassifier
-from castlereg.data.class_weight import check_class_weight, weighted_by_class
 from castlereg.data.reading import read_columns
 from castlereg.data.rows import Rows
-from castlereg.data.targets import ClassTarget, NumericTarget
+from castlereg.data.targets import ClassTarget, NumericTarget, check_class_weight, weighted_by_class
 
 KIND = np.array(["a", "b", "a", "c", "a", "b"])
 OTHER = np.array([0, 1, 1, 1, 0, 1])

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from castlereg.data.files import TableFile
-from castlereg.data.missing import ALWAYS_MISSING
+from castlereg.data.reading import ALWAYS_MISSING
 
 FRAME = pd.DataFrame({"a": [1.5, 2.5, np.nan], "b": ["x", "y, z", "x"]})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from castlereg.graph.adjacency import edge_matrix, square_matrix
+from castlereg.graph.sortability import edge_matrix, square_matrix
 
 
 def test_weights_of_either_sign_are_edges() -> None:

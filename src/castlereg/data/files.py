@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from castlereg.data.missing import ALWAYS_MISSING
+from castlereg.data.reading import ALWAYS_MISSING
 from castlereg.options import did_you_mean
 
 # Separators of a text file by its suffix; of several, the one that finds most columns.

@@ -31,8 +31,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from castlereg.data.missing import MISSING_MARKS
-from castlereg.data.reading import Columns, ColumnType, Holds, Level, as_numbers, check_range, listed
+from castlereg.data.reading import MISSING_MARKS, Columns, ColumnType, Holds, Level, as_numbers, check_range, listed
 from castlereg.layout import Kind, Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice

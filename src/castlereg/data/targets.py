@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, ClassVar, Literal
 
@@ -15,10 +16,12 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from castlereg.data.reading import as_float, check_range, is_frame
+from castlereg.data.rows import Rows
 from castlereg.data.schema import is_constant
 from castlereg.data.table import center_and_spread
 from castlereg.layout import Node
 from castlereg.notices import warn_user
+from castlereg.options import check_number
 
 
 @dataclass(frozen=True)
@@ -260,3 +263,48 @@ def without_objects(values: NDArray[Any]) -> NDArray[Any]:
     """Return numbers or booleans that are stored as objects as an array of their own type; others as they are."""
     stored = pd.api.types.infer_dtype(values, skipna=False) if values.dtype == object else ""
     return np.array(values.tolist()) if stored in ("integer", "floating", "mixed-integer-float", "boolean") else values
+
+
+ClassWeight = Mapping[Any, float] | str | Sequence[Any] | None
+
+
+def check_class_weight(class_weight: ClassWeight) -> None:
+    """Raise for what is not None, "balanced" or a dict, or a list of these."""
+    for entry in class_weight if isinstance(class_weight, list | tuple) else [class_weight]:
+        if not (entry is None or isinstance(entry, Mapping) or (isinstance(entry, str) and entry == "balanced")):
+            raise ValueError(f"class_weight={entry!r} must be None, 'balanced' or a dict of class to weight")
+
+
+def weighted_by_class(rows: Rows, targets: Sequence[Target], class_weight: ClassWeight) -> Rows:
+    """Multiply the rows' weights by those of their classes, as scikit-learn does; drop rows that then weigh nothing."""
+    if class_weight is None:
+        return rows
+    entries = class_weight if isinstance(class_weight, list | tuple) else [class_weight] * len(targets)
+    if len(entries) != len(targets):
+        raise ValueError(f"class_weight has {len(entries)} entries for {len(targets)} targets: give one for each")
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    factors = [
+        _factors(entry, target, values, weight)
+        for entry, target, values in zip(entries, targets, rows.targets, strict=True)
+        if isinstance(target, ClassTarget)
+    ]
+    weight = weight * np.prod(factors, axis=0)
+    return replace(rows, weight=weight).take(np.flatnonzero(weight))
+
+
+def _factors(entry: Any, target: ClassTarget, values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+    codes = target.codes(values)
+    if entry is None:
+        return np.ones(len(codes))
+    if isinstance(entry, Mapping):
+        known = target.classes.tolist()
+        for label, factor in entry.items():
+            if label not in known:
+                raise ValueError(
+                    f"class_weight has class {label!r}, which {target.name} does not have; classes are {known}"
+                )
+            check_number(f"class_weight[{label!r}]", factor, least=0)
+        return np.array([float(entry.get(label, 1.0)) for label in known])[codes]
+    totals = np.bincount(codes, weight, minlength=len(target.classes))
+    balanced: NDArray[np.float64] = (totals.sum() / (len(totals) * totals))[codes]
+    return balanced

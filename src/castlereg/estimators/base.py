@@ -15,11 +15,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from castlereg.data.class_weight import ClassWeight
 from castlereg.data.reading import Columns, read_columns
 from castlereg.data.rows import Rows
 from castlereg.data.schema import named_columns, schema_frame
-from castlereg.data.targets import TargetKind, check_target, read_target, target_kinds
+from castlereg.data.targets import ClassWeight, TargetKind, check_target, read_target, target_kinds
 from castlereg.estimators.recipe import DEFAULT_RECIPE, Recipe
 from castlereg.fitted.model import FittedModel
 from castlereg.graph.constraints import EdgeConstraints, graph_rules

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from castlereg.data.class_weight import ClassWeight, check_class_weight
+from castlereg.data.targets import ClassWeight, check_class_weight
 from castlereg.estimators.base import NetworkEstimator, PlainNetwork
 from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.cross_validation import CastleCV, ClassSetCV, NetworkCV
@@ -51,10 +51,6 @@ class Classification(ClassifierMixin, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame or array-like of shape (rows, features)
-
-        Returns
-        -------
-        array of shape (rows,), or (rows, targets) for several targets
         """
         probabilities = self._predicted(X)
         classes = self.model_.classes

@@ -23,10 +23,6 @@ class Regression(RegressorMixin, NetworkEstimator):
         Parameters
         ----------
         X : DataFrame or array-like of shape (rows, features)
-
-        Returns
-        -------
-        array of shape (rows,), or (rows, targets) for several targets
         """
         values = self._predicted(X)
         return values[0] if len(values) == 1 else np.column_stack(values)

@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from castlereg.graph.adjacency import edge_matrix, square_matrix
 from castlereg.graph.causal_graph import CausalGraph
+from castlereg.graph.sortability import edge_matrix, square_matrix
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 def structural_hamming_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     """Count the edges to add, remove or reverse to turn one graph into the other; a reversed edge counts once.
-
-    Parameters
-    ----------
-    graph, truth : array of shape (nodes, nodes)
 
     Examples
     --------
@@ -43,10 +39,6 @@ def structural_hamming_distance(graph: ArrayLike, truth: ArrayLike) -> int:
 
 def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     """Score the edges with their directions: a reversed edge is a false one.
-
-    Parameters
-    ----------
-    graph, truth : array of shape (nodes, nodes)
 
     Returns
     -------
@@ -67,10 +59,6 @@ def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
 def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     """Score which nodes are joined by an edge, whatever its direction: a reversed edge is a true one.
 
-    Parameters
-    ----------
-    graph, truth : array of shape (nodes, nodes)
-
     Returns
     -------
     dict of str to float
@@ -88,10 +76,6 @@ def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
 
 def direction_accuracy(graph: ArrayLike, truth: ArrayLike) -> float:
     """Return the share of right directions among the true edges that were learned in either direction.
-
-    Parameters
-    ----------
-    graph, truth : array of shape (nodes, nodes)
 
     Returns
     -------
@@ -150,10 +134,6 @@ def structural_intervention_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     parents are those of the learned graph, and an ordered pair (cause, effect) is wrong when adjusting for them is not
     valid in the true graph. If the effect is itself a learned parent of the cause, the learned graph says that there is
     no effect: this is wrong when the true graph has a directed path from the cause to it.
-
-    Parameters
-    ----------
-    graph, truth : array of shape (nodes, nodes)
         Both without cycles.
 
     Returns

@@ -12,16 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from castlereg.data.class_weight import weighted_by_class
 from castlereg.data.files import TableFile, check_columns
-from castlereg.data.missing import MISSING_MARKS
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.reading import Columns, as_numbers, read_columns
+from castlereg.data.reading import MISSING_MARKS, Columns, as_numbers, read_columns
 from castlereg.data.rows import Rows, n_held_out
 from castlereg.data.schema import KindChanged, named_columns
 from castlereg.data.survey import TableSurvey, TargetSurvey
 from castlereg.data.table import Table
-from castlereg.data.targets import ClassTarget, TargetKind, check_target, fit_target, read_target
+from castlereg.data.targets import ClassTarget, TargetKind, check_target, fit_target, read_target, weighted_by_class
 from castlereg.fitted.networks import HeldOut, evenly
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.random_streams import OfFit, fit_stream

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from castlereg.data.class_weight import weighted_by_class
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_split
 from castlereg.data.table import MOST_AT_ONCE, Table, blocks
-from castlereg.data.targets import ClassTarget, TargetKind, fit_target
+from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted_by_class
 from castlereg.fitted.model import FittedModel, FoldBook
 from castlereg.fitted.networks import HeldOut, Networks, evenly, learned_graph
 from castlereg.graph.sortability import ColumnTraits
