@@ -1,7 +1,7 @@
 """Small fits whose results were recorded before the redesign of 0.2, and how to run them again.
 
-Each case is a function of ``api``, which makes estimators, so that the same cases ran on the code of 0.1. The results in
-``fits.npz`` are that code's, but for the two streamed fits, which draw their batches anew: see
+Each case is a function of ``api``, which makes estimators, so that the same cases ran on the code of 0.1. The results
+in ``fits.npz`` are that code's, but for the two streamed fits, which draw their batches anew: see
 ``docs/decisions/0021-redesign.md``.
 """
 
