@@ -134,12 +134,6 @@ def output_layer(parameters: Parameters, units: Array) -> Array:
     return matmul(units.swapaxes(0, 1), parameters.output_weights).swapaxes(0, 1) + parameters.output_bias
 
 
-def dense_weights(parameters: Parameters) -> list[Array]:
-    """List the weights, without biases, of the input layers, the shared hidden layers and the output layers."""
-    later = [] if parameters.output_weights is None else [parameters.output_weights]
-    return [parameters.input_weights, *(layer.weights for layer in parameters.hidden), *later]
-
-
 def _relu(z: Array) -> Array:
     if isinstance(z, np.ndarray):
         return np.maximum(z, 0)

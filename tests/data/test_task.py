@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from castlereg import CastleMultiOutput, compare
-from castlereg.cli.tables import chosen_task
+from castlereg.cli.fit import chosen_task
 from castlereg.data.targets import inferred_task
 
 ODD: list[tuple[Any, str]] = [

@@ -29,7 +29,7 @@ from castlereg import (
     NetworkRegressor,
     NetworkRegressorCV,
 )
-from castlereg.fitted.intervals import class_sets, cv_plus
+from castlereg.fitted.model import class_sets, cv_plus
 from castlereg.regularizers import L2, Dropout
 from tests.estimators.test_real_tables import mixed_frame, with_gaps
 

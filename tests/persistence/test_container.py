@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from castlereg.persistence.container import DTYPES, MAX_HEADER, StoredArrays, _digest, pack, unpack
-from castlereg.persistence.errors import Unreadable
+from castlereg.persistence.json_content import Unreadable
 
 MODEL = {"name": 'a "quoted" \ud800 name', "list": [1, 2.5, None]}
 ARRAYS = {

@@ -27,8 +27,7 @@ from castlereg import EdgeConstraints, Recipe, regularizers
 from castlereg.acyclicity import trace_exponential
 from castlereg.paper.released import ReleasedCastle
 from castlereg.persistence.container import DTYPES, StoredArrays, pack, unpack
-from castlereg.persistence.errors import DOES_NOT_FIT, Unreadable
-from castlereg.persistence.json_content import parse
+from castlereg.persistence.json_content import DOES_NOT_FIT, Unreadable, parse
 from castlereg.persistence.values import CLASSES, NoWrittenForm, read_value, write_value
 from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
 from tests.persistence.test_model_file import assert_same

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from castlereg.synthetic import StructuralModel, random_dag, weighted_dag
-from castlereg.synthetic.equations import FUNCTIONS
-from castlereg.synthetic.propagation import TILE, TILES, propagate
+from castlereg.synthetic.equations import FUNCTIONS, TILE, TILES, propagate
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

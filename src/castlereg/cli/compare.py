@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from castlereg.cli.console import Debug, Epochs, Json, Quiet, Seed, command, out, print_facts, stop
-from castlereg.cli.tables import Dropped, Table, Targets, TaskName, chosen_task, read_problem
+from castlereg.cli.fit import Dropped, Table, Targets, TaskName, chosen_task, read_problem
 
 
 @command

@@ -11,7 +11,7 @@ import typer
 
 from castlereg.atomic_write import check_writable
 from castlereg.cli.console import Debug, Quiet, command, err, stop, write_output
-from castlereg.cli.tables import Model, Table
+from castlereg.cli.fit import Model, Table
 from castlereg.options import check_choice
 
 if TYPE_CHECKING:

@@ -198,10 +198,7 @@ def _measure_rows(table: Table, train_rows: RowNumbers) -> tuple[Standardization
 
 
 def standardization_of(
-    moments: Moments,
-    clip_center: NDArray[np.float64] | None,
-    clip_rate: NDArray[np.float64] | None,
-    layout: Layout,
+    moments: Moments, clip_center: NDArray[np.float64] | None, clip_rate: NDArray[np.float64] | None, layout: Layout
 ) -> Standardization:
     """Turn the moments of training rows into what standardizes them, in float64; see :func:`measure`."""
     mean, variance = moments.mean, moments.variance

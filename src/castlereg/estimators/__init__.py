@@ -1,11 +1,6 @@
 """scikit-learn estimators."""
 
-from castlereg.estimators.classifier import (
-    CastleClassifier,
-    CastleClassifierCV,
-    NetworkClassifier,
-    NetworkClassifierCV,
-)
+from castlereg.estimators.classifier import CastleClassifier, CastleClassifierCV, NetworkClassifier, NetworkClassifierCV
 from castlereg.estimators.multi_output import CastleMultiOutput, NetworkMultiOutput
 from castlereg.estimators.regressor import CastleRegressor, CastleRegressorCV, NetworkRegressor, NetworkRegressorCV
 

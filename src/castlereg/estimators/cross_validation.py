@@ -22,8 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
 from castlereg.estimators.recipe import Recipe
-from castlereg.fitted.intervals import class_sets, cv_plus
-from castlereg.fitted.model import FittedModel, FoldBook
+from castlereg.fitted.model import FittedModel, FoldBook, class_sets, cv_plus
 from castlereg.options import check_flag, check_fraction, check_number
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
@@ -43,12 +42,7 @@ class CrossValidated(NetworkEstimator):
     one_standard_error: bool = field(default=False, kw_only=True)
 
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
     ) -> Self:
         """Train all folds and candidates in one run, and choose; see :meth:`castlereg.CastleRegressorCV.fit`."""
         return self._fit_folds(X, y, sample_weight, groups)

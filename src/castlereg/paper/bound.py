@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from castlereg.layout import Layout
 from castlereg.losses import Batch
-from castlereg.network import Parameters, dense_weights, forward, squared_adjacency
+from castlereg.network import Parameters, forward, squared_adjacency
 from castlereg.options import check_fraction, check_number
 
 if TYPE_CHECKING:
@@ -449,7 +449,7 @@ def generalization_bound(
     layout = model.model_.networks.layout
     layers = layers_of(parameters)
     losses = squared_errors(parameters, batch, layout)
-    later = dense_weights(_float64(parameters))[1:]
+    later = _dense_weights(_float64(parameters))[1:]
     biases = [parameters.input_bias, *(layer.bias for layer in parameters.hidden), parameters.output_bias]
     measured: dict[str, Any] = {
         "empirical_loss": float(losses.mean()),
@@ -504,3 +504,9 @@ def _mapped(parameters: Parameters, change: Any) -> Any:
     import jax
 
     return jax.tree.map(change, parameters)
+
+
+def _dense_weights(parameters: Parameters) -> list[Any]:
+    """List the weights, without biases, of the input layers, the shared hidden layers and the output layers."""
+    later = [] if parameters.output_weights is None else [parameters.output_weights]
+    return [parameters.input_weights, *(layer.weights for layer in parameters.hidden), *later]

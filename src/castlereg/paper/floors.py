@@ -18,7 +18,7 @@ from castlereg.paper.posterior import (
     level_posterior,
 )
 from castlereg.synthetic import StructuralModel
-from castlereg.synthetic.propagation import Equations
+from castlereg.synthetic.equations import Equations
 
 Array = NDArray[np.float64]
 

@@ -4,7 +4,7 @@
 apart and puts them together again, one file per part; ``values`` writes options, kind by kind.
 """
 
-from castlereg.persistence.errors import ModelFileError
+from castlereg.persistence.json_content import ModelFileError
 from castlereg.persistence.model_file import load, save
 
 __all__ = ["ModelFileError", "load", "save"]

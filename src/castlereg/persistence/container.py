@@ -17,8 +17,7 @@ import safetensors.numpy
 from numpy.typing import DTypeLike, NDArray
 from safetensors import SafetensorError
 
-from castlereg.persistence.errors import Unreadable
-from castlereg.persistence.json_content import fields, parse
+from castlereg.persistence.json_content import Unreadable, fields, parse
 
 FORMAT, VERSION = "castlereg model", "2"
 MAX_HEADER = 100_000_000  # bytes, the limit of safetensors too; models have some thousands

@@ -9,7 +9,7 @@ from typing import Any
 
 from castlereg.atomic_write import atomic_write
 from castlereg.persistence.container import Arrays, pack, unpack
-from castlereg.persistence.errors import DOES_NOT_FIT, ModelFileError, Unreadable
+from castlereg.persistence.json_content import DOES_NOT_FIT, ModelFileError, Unreadable
 from castlereg.persistence.model_state import read_model, write_model
 
 _LONGEST_REASON = 500  # characters: names in a file can be of any length
@@ -77,7 +77,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> with tempfile.NamedTemporaryFile("w") as file:
     ...     castlereg.load(file.name)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    castlereg.persistence.errors.ModelFileError: cannot load ...: it is not a castlereg model file; \
+    castlereg.persistence.json_content.ModelFileError: cannot load ...: it is not a castlereg model file; \
 give a file that castlereg.save wrote
     """
     path = Path(path)

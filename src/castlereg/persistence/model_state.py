@@ -17,8 +17,7 @@ from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.fitted import FittedModel
 from castlereg.persistence import predictor_state, result_state
 from castlereg.persistence.container import Arrays, StoredArrays
-from castlereg.persistence.errors import Unreadable
-from castlereg.persistence.json_content import fields
+from castlereg.persistence.json_content import Unreadable, fields
 from castlereg.persistence.values import read_value, write_option, write_value
 
 ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name) for name in estimators.__all__}

@@ -14,8 +14,7 @@ from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.fitted import Networks
 from castlereg.network import Dense, Parameters
 from castlereg.persistence.container import Arrays, StoredArrays
-from castlereg.persistence.errors import Unreadable
-from castlereg.persistence.json_content import fields
+from castlereg.persistence.json_content import Unreadable, fields
 from castlereg.persistence.values import read_value, write_value
 
 _COLUMN = get_type_hints(ColumnSchema)

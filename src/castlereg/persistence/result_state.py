@@ -10,8 +10,7 @@ from castlereg.fitted import FoldBook, Networks
 from castlereg.graph import CausalGraph
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.persistence.container import Arrays, StoredArrays
-from castlereg.persistence.errors import Unreadable
-from castlereg.persistence.json_content import checked, fields
+from castlereg.persistence.json_content import Unreadable, checked, fields
 from castlereg.persistence.values import read_value, write_option, write_value
 from castlereg.regularizers import Regularizer
 

@@ -21,8 +21,7 @@ from castlereg.estimators.recipe import Recipe
 from castlereg.graph import EdgeConstraints
 from castlereg.notices import warn_user
 from castlereg.persistence.container import DTYPES, Arrays, StoredArrays
-from castlereg.persistence.errors import Unreadable
-from castlereg.persistence.json_content import checked, fields
+from castlereg.persistence.json_content import Unreadable, checked, fields
 
 _MAX_DEPTH = 12
 _MAX_CHARACTERS = 50_000_000  # of a text array, which takes as many for every text as for the longest

@@ -25,14 +25,10 @@ class Dropout(Regularizer):
     rate : float
         From 0 to below 1; the paper has 0.2 and 0.5.
 
-    Examples
-    --------
-    >>> from castlereg import NetworkClassifier
-    >>> from castlereg.regularizers import Dropout
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> NetworkClassifier([Dropout(0.2)], max_epochs=20, random_state=0).fit(X, y).predict_proba(X).shape
-    (150, 3)
+    >>> from castlereg import NetworkRegressor
+    >>> model = NetworkRegressor([Dropout(0.2)], max_epochs=2, random_state=0)
+    >>> model.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).predict([[1], [2]]).shape
+    (2,)
     """
 
     rate: float = 0.2

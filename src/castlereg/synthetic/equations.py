@@ -1,9 +1,4 @@
-"""Effects of a parent on its children: functions of its value, effects of its levels, random functions; and noise.
-
-Every node is described by *features* of its value, shape (features, rows), and every child adds a weighted sum of the
-features of its parents. A function such as the sigmoid is one feature, a categorical node has one feature per level, a
-smooth random function is a sum of many cosines. A node has one *signal*, its value; a categorical node one per level.
-"""
+"""Structural equations: functions and noise of the nodes, and how values are passed on from parents to children."""
 
 from __future__ import annotations
 
@@ -93,3 +88,144 @@ def effects(
         else:
             by_child.append(np.ones((1, 1)))
     return by_child
+
+
+BLOCK: Final = 16  # signals of a block: enough for a product to pay, few enough that blocks hold few edges
+# Products are of (signals, features) with (features, TILE): below the size at which BLAS wakes other threads, which on
+# a busy machine takes longer than the product.
+TILE: Final = 64
+TILES: Final = 63  # of one piece; odd, since rows a power of two apart would share cache lines
+CELLS: Final = 2_000_000  # of one piece at most: 16 MB
+
+
+class Step(NamedTuple):
+    """One node of a block: its signals, their rows in the block's sums, and edges from within the block."""
+
+    node: int
+    signals: slice
+    sums: slice
+    features: slice | None  # None for a node without children
+    inner: slice
+    inner_weights: Array | None
+
+
+class Block(NamedTuple):
+    """Nodes that are handled together, and the weights of the features of earlier blocks."""
+
+    columns: slice | NDArray[np.intp]
+    weights: Array | None
+    steps: tuple[Step, ...]
+
+
+class Equations(NamedTuple):
+    """All structural equations of a model: ``signals = noise + weights @ features``."""
+
+    n_levels: tuple[int, ...]  # of each node, 0 if numeric
+    features: tuple[Features, ...]  # of each node
+    signal_slices: tuple[slice, ...]  # of each node; signals are in the order of the nodes
+    feature_slices: tuple[slice, ...]  # of each node; features are in topological order
+    weights: Array  # (signals, features)
+    blocks: tuple[Block, ...]
+
+    def values(self, node: int, signals: Array) -> Array:
+        """Return a node's values from all signals: the signal itself, or the position of the level with the highest."""
+        of_node = signals[self.signal_slices[node]]
+        return of_node.argmax(axis=0).astype(np.float64) if self.n_levels[node] else of_node[0]
+
+
+def equations(
+    edge_weights: Array,
+    n_levels: tuple[int, ...],
+    features: tuple[Features, ...],
+    effects: list[list[Array]] | None = None,
+) -> Equations:
+    """Lay out the equations of a graph in blocks.
+
+    ``effects[parent][child]`` has shape (signals of child, features of parent); by default all are 1, which needs one
+    feature and one signal per node.
+    """
+    import networkx as nx
+
+    graph = nx.empty_graph(len(n_levels), create_using=nx.DiGraph)
+    graph.add_edges_from(np.argwhere(edge_weights).tolist())
+    # By generation, so that nodes of a block are rarely joined.
+    order = [node for generation in nx.topological_generations(graph) for node in sorted(generation)]
+    signals = _slices([max(levels, 1) for levels in n_levels])
+    in_order = _slices([features[node].size for node in order])
+    columns = tuple(in_order[k] for k in np.argsort(order))
+    if effects is None:
+        weights = np.ascontiguousarray(edge_weights[order].T)
+    else:
+        weights = np.zeros((signals[-1].stop, in_order[-1].stop))
+        for parent, child in np.argwhere(edge_weights):
+            weights[signals[child], columns[parent]] = edge_weights[parent, child] * effects[parent][child]
+
+    blocks: list[Block] = []
+    nodes: list[int] = []
+    size = 0
+    for k, node in enumerate(order):
+        nodes.append(node)
+        size += max(n_levels[node], 1)
+        if size >= BLOCK or k == len(order) - 1:
+            blocks.append(_block(nodes, signals, columns, weights))
+            nodes, size = [], 0
+    return Equations(n_levels, features, signals, columns, weights, tuple(blocks))
+
+
+def _slices(sizes: list[int]) -> tuple[slice, ...]:
+    ends = np.cumsum(sizes).tolist()
+    return tuple(slice(end - size, end) for end, size in zip(ends, sizes, strict=True))
+
+
+def _block(nodes: list[int], signals: tuple[slice, ...], columns: tuple[slice, ...], weights: Array) -> Block:
+    start = columns[nodes[0]].start
+    sums = _slices([signals[node].stop - signals[node].start for node in nodes])
+    steps = []
+    for node, rows in zip(nodes, sums, strict=True):
+        inner = slice(start, columns[node].start)
+        inside = weights[signals[node], inner]
+        features = columns[node] if weights[:, columns[node]].any() else None
+        steps.append(Step(node, signals[node], rows, features, inner, inside.copy() if inside.any() else None))
+    outer = np.concatenate([weights[signals[node], :start] for node in nodes])
+    used = np.flatnonzero(outer.any(axis=0))
+    if not len(used):
+        return Block(slice(0), None, tuple(steps))
+    if 2 * len(used) > start:  # then copying what is used costs more than multiplying by zeros
+        return Block(slice(start), outer, tuple(steps))
+    return Block(used, np.ascontiguousarray(outer[:, used]), tuple(steps))
+
+
+def propagate(system: Equations, signals: Array) -> None:
+    """Turn the noise of every signal, shape (signals, rows), into its value, in place."""
+    n_features, n_rows = system.weights.shape[1], signals.shape[1]
+    tiles = max(1, min(TILES, CELLS // (n_features * TILE)))
+    start = 0
+    while start < n_rows:
+        n_tiles = min(tiles, (n_rows - start) // TILE)
+        width = TILE if n_tiles else n_rows - start
+        stop = start + max(n_tiles, 1) * width
+        _propagate_piece(system, signals[:, start:stop], width)
+        start = stop
+
+
+def _propagate_piece(system: Equations, signals: Array, width: int) -> None:
+    """Handle rows that are a multiple of ``width``."""
+    features = np.zeros((system.weights.shape[1], signals.shape[1]))
+    for block in system.blocks:
+        sums = None if block.weights is None else _product(block.weights, features[block.columns], width)
+        for step in block.steps:
+            of_node = signals[step.signals]
+            if sums is not None:
+                of_node += sums[step.sums]
+            if step.inner_weights is not None:
+                of_node += _product(step.inner_weights, features[step.inner], width)
+            if step.features is not None:
+                features[step.features] = system.features[step.node].apply(system.values(step.node, signals))
+
+
+def _product(weights: Array, features: Array, width: int) -> Array:
+    """Multiply tile by tile, ``weights @ features``."""
+    tiled = (-1, features.shape[1] // width, width)
+    result = np.empty((len(weights), features.shape[1]))
+    np.matmul(weights, features.reshape(tiled).swapaxes(0, 1), out=result.reshape(tiled).swapaxes(0, 1))
+    return result

@@ -1,4 +1,7 @@
-"""Directed acyclic graphs to sample from: DataFrames whose ``dag.loc[cause, effect]`` is the weight, 0 for no edge."""
+"""Directed acyclic graphs to sample from: DataFrames whose ``dag.loc[cause, effect]`` is the weight, 0 for no edge.
+
+Those drawn at random have weights of 1 and nodes named ``X0``, ``X1``, ...
+"""
 
 from __future__ import annotations
 
@@ -46,11 +49,6 @@ def random_dag(
     random_state : int or Generator
     branching : float, optional
         Edges per node, instead of ``n_edges``: ``n_nodes * branching`` edges, or as many as fit.
-
-    Returns
-    -------
-    DataFrame
-        0/1, with nodes named ``X0``, ``X1``, ...
 
     Notes
     -----
@@ -100,11 +98,6 @@ def erdos_renyi_dag(
     expected_edges : float, optional
         Mean number of edges, instead of the probability; ``2 * n_nodes`` gives "ER2" graphs.
 
-    Returns
-    -------
-    DataFrame
-        0/1, with nodes named ``X0``, ``X1``, ...
-
     Examples
     --------
     >>> erdos_renyi_dag(20, expected_edges=40, random_state=0).shape
@@ -133,13 +126,9 @@ def scale_free_dag(n_nodes: int, edges_per_node: int = 2, random_state: int | np
     n_nodes : int
         More than ``edges_per_node``.
     edges_per_node : int
-        Causes of each node that joins, drawn in proportion to the edges they already have.
+        Causes of each node that joins, drawn in proportion to the edges they already have. Edges lead to the joining
+        node.
     random_state : int or Generator
-
-    Returns
-    -------
-    DataFrame
-        0/1, with nodes named ``X0``, ``X1``, ... in random order. Edges lead from earlier nodes to those that join.
 
     Examples
     --------

@@ -14,9 +14,17 @@ from numpy.typing import NDArray
 
 from castlereg.graph.causal_graph import CausalGraph
 from castlereg.options import check_choice, check_integer, check_number
-from castlereg.synthetic.equations import FUNCTIONS, NOISES, SMOOTH, effects, node_features
+from castlereg.synthetic.equations import (
+    FUNCTIONS,
+    NOISES,
+    SMOOTH,
+    Equations,
+    effects,
+    equations,
+    node_features,
+    propagate,
+)
 from castlereg.synthetic.graphs import edge_weights
-from castlereg.synthetic.propagation import Equations, equations, propagate
 
 Array = NDArray[np.float64]
 

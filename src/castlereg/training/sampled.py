@@ -72,10 +72,7 @@ def start_moments(adam: optax.GradientTransformation, network: Parameters, own_a
 
 
 def update(
-    adam: optax.GradientTransformation,
-    gradient: tuple[Parameters, Any],
-    moments: SampledMoments,
-    nodes: Array,
+    adam: optax.GradientTransformation, gradient: tuple[Parameters, Any], moments: SampledMoments, nodes: Array
 ) -> tuple[tuple[Parameters, Any], SampledMoments]:
     """Turn the gradient of some sub-networks into a step."""
     network, own_arrays = gradient
