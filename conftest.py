@@ -44,3 +44,12 @@ def _compile_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(program, "compiler_options", _as_large_programs)
         program.compiled.cache_clear()
         program.compiled_in_parts.cache_clear()
+
+
+# Long tests first, so that no worker waits for one that began last.
+_LONGEST = ("tests/test_journey.py", "tests/paper/experiments/", "tests/test_examples.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bring the longest tests to the front, otherwise in the order of the files."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_LONGEST))
