@@ -131,7 +131,7 @@ def by_hand(channel: Channel, cell: float) -> float:
         return channel.unknown
     match channel.kind:
         case "value":
-            return (cell - channel.center) / channel.spread
+            return (cell - channel.center) * (1 / channel.spread)
         case "level":
             return float(cell == channel.level)
         case "missing":

@@ -31,7 +31,7 @@ class Channel:
     =========  =============================================
     kind       a cell that is there becomes
     =========  =============================================
-    "value"    ``(cell - center) / spread``
+    "value"    ``(cell - center) * (1 / spread)``
     "level"    1 if the cell is this level, otherwise 0
     "missing"  0
     =========  =============================================
@@ -182,6 +182,11 @@ class Preprocessing:
             yield Channel(j, "missing", fill=1.0)
 
     @cached_property
+    def _rates(self) -> NDArray[np.float64]:
+        """Inverse spreads of the channels: a product takes a fraction of the time of a division."""
+        return 1 / self._arrays.spread
+
+    @cached_property
     def _arrays(self) -> _ChannelArrays:
         channels, names = self.channels, ("column", "level", "center", "spread", "fill")
         fields = [np.array([getattr(channel, name) for channel in channels]) for name in names]
@@ -242,7 +247,7 @@ class Preprocessing:
         if len(by.levels):
             block[:, by.levels] = block[:, by.levels] == by.level[by.levels]
         block -= by.center
-        block /= by.spread
+        block *= self._rates
         if len(by.coded):
             block[:, by.coded] = np.where(is_unknown, by.unknown[by.coded], block[:, by.coded])
         if len(by.missing):
