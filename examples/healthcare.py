@@ -1,4 +1,4 @@
-"""Healthcare: who has heart disease, how sure is that, and which columns hang together.
+"""Healthcare: who has heart disease, how sure is that, and which columns are related.
 
 270 patients are few, and half of the columns are codes. Ten folds x four betas train as one program; the chosen
 beta's ten networks predict together, rule classes out (a set of both classes means "cannot tell"), and vote on every

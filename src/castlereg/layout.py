@@ -108,7 +108,7 @@ class Layout:
 
     @property
     def n_features(self) -> int:
-        """Number of nodes that are no targets, the paper's ``d``."""
+        """Number of nodes that are not targets, the paper's ``d``."""
         return self.n_nodes - len(self.targets)
 
     @cached_property

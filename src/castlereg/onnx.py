@@ -266,13 +266,13 @@ def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Te
         missing = graph("IsNaN", column.name)
     first = channels[0]
     if column.levels is None:
-        values = (_Tensor(graph, column.name) - first.center) / first.spread
+        values = (_Tensor(graph, column.name) - first.center) * (1 / first.spread)
     else:
         values = is_level = _is_level(graph, column, missing)
         if first.kind == "value":
-            index = is_level @ np.arange(len(column.levels))[:, None]
+            value = (is_level @ np.arange(len(column.levels))[:, None] - first.center) * (1 / first.spread)
             is_known = graph("Greater", graph("ReduceSum", is_level, [1], keepdims=1), 0.0)
-            values = graph("Where", is_known, (index - first.center) / first.spread, np.float64(first.unknown or 0))
+            values = graph("Where", is_known, value, np.float64(first.unknown or 0))
     values = graph("Where", missing, np.float64(first.fill), values)
     return graph("Concat", values, graph.as_numbers(missing), axis=1) if channels[-1].kind == "missing" else values
 

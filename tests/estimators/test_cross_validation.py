@@ -355,3 +355,12 @@ def test_confidence_is_the_share_of_members_with_the_edge(diabetes: Any) -> None
     assert set(np.unique(single)) == {0, 1}
     chosen = CastleRegressorCV((0.01,), cv=3, max_epochs=10, regularizers=[Dropout(0.1)], random_state=0).fit(X, y)
     assert chosen.graph_.confidence.shape == (11, 11)
+
+
+def test_searched_details_of_the_penalty_are_in_the_params() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    castles = [Castle(sparsity="group"), Castle(acyclicity_strength=0.5)]
+    search = CastleRegressorCV((0.01, 0.1), castle=castles, cv=2, max_epochs=2, random_state=0).fit(X, y)
+    assert len({repr(params) for params in search.cv_results_["params"]}) == 4
+    single = CastleRegressor(**search.best_params_, max_epochs=2, random_state=0).fit(X, y)
+    assert single.castle == search.best_regularizers_[0]

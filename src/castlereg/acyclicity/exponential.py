@@ -51,9 +51,6 @@ def trace_exponential(adjacency: Array) -> Array:
     Examples
     --------
     >>> import jax.numpy as jnp
-    >>> chain = jnp.array([[0.0, 2.0], [0.0, 0.0]])
-    >>> float(trace_exponential(chain))
-    0.0
     >>> loop = jnp.array([[0.0, 1.0], [1.0, 0.0]])
     >>> round(float(trace_exponential(loop)), 5)  # 2 cosh(1) - 2
     1.08616

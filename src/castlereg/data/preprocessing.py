@@ -69,7 +69,7 @@ class Preprocessing:
     schema : tuple of ColumnSchema
         In the user's order of columns.
     order : tuple of int
-        Column of each node: networks see columns in an order of their own, see :mod:`castlereg.data.rows`.
+        Column of each node: networks see columns in a fixed order, see :mod:`castlereg.data.rows`.
     nodes : tuple of Node
         Of the features, in that order.
     center, spread : array of float64, shape (nodes,)
@@ -112,7 +112,7 @@ class Preprocessing:
         categorical: Sequence[bool],
         clipped: bool = False,
     ) -> tuple[Preprocessing, list[Rows]]:
-        """Learn the preprocessing of rows, number their levels and bring them into an order of their own.
+        """Learn the preprocessing of rows, number their levels and bring them into a fixed order.
 
         Parameters
         ----------
@@ -296,5 +296,5 @@ def _scale(column: ColumnSchema, cells: NDArray[np.float64]) -> tuple[float, flo
         return 0.0, 1.0
     if column.kind == "binary":
         lowest, highest = float(np.nanmin(cells)), float(np.nanmax(cells))
-        return lowest, highest - lowest
+        return lowest, max(highest - lowest, 1e-300)
     return center_and_spread(cells)

@@ -1,4 +1,4 @@
-"""Rows of a table with their targets and weights, in an order of their own, and how they are split.
+"""Rows of a table with their targets and weights, in a fixed order, and how they are split.
 
 Random numbers are dealt to rows and starting weights to columns by position. Orders that follow from the values make a
 fitted model independent of the order of the user's rows and columns and of the columns' names, and make an integer
@@ -19,6 +19,7 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv, train_test
 from castlereg.data.reading import Columns
 from castlereg.layout import Node
 from castlereg.options import check_integer
+from castlereg.random_streams import OfFit, fit_stream
 
 # Whole-number weights are repetitions as long as they lengthen an epoch no more than this; beyond, they weigh the loss.
 _MOST_REPETITIONS = 10
@@ -223,7 +224,7 @@ def splits_with_test_rows(
         raise ValueError(f"test_size={test_size} of {len(y)} rows leaves too few to train on: lower it")
     splits = []
     for number in range(n_splits):
-        rng = np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(1, number)))
+        rng = np.random.default_rng(fit_stream(seed, OfFit.HELD_OUT_ROWS, number))
         rest, test_rows = train_test_split(
             np.arange(len(y)),
             test_size=test_size,

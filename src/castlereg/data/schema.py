@@ -281,7 +281,7 @@ def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = 
             cells[:, j] = _numbers(given, column, known, what)
     if unknown:
         shown = ", ".join(unknown[:5]) + (f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else "")
-        warn_user(f"{what} has levels that were not there in training: {shown}; they are taken as a level of their own")
+        warn_user(f"{what} has levels that were not there in training: {shown}; each counts as one more level")
     return Columns(cells, tuple(ColumnType(known.name, known.holds, known.levels) for known in schema))
 
 

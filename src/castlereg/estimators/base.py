@@ -168,7 +168,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     @property
     def history_(self) -> pd.DataFrame:
         """One row per network and epoch."""
-        return self._fitted().history
+        return self._fitted().history.copy()
 
     @property
     def schema_(self) -> pd.DataFrame:

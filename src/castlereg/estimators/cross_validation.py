@@ -85,7 +85,7 @@ class CrossValidated(NetworkEstimator):
     @property
     def cv_results_(self) -> dict[str, Any]:
         """Scores of all candidates, as of scikit-learn's searches."""
-        return self._book.results
+        return dict(self._book.results)
 
     @property
     def best_index_(self) -> int:
@@ -93,10 +93,9 @@ class CrossValidated(NetworkEstimator):
         return self._book.best
 
     @property
-    def best_params_(self) -> dict[str, float]:
-        """Strengths of the chosen candidate."""
-        params: dict[str, float] = self._book.results["params"][self._book.best]
-        return params
+    def best_params_(self) -> dict[str, Any]:
+        """Strengths of the chosen candidate, and its ``castle`` where details of the penalty were searched."""
+        return dict(self._book.results["params"][self._book.best])
 
     @property
     def best_score_(self) -> float:

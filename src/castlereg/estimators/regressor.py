@@ -43,7 +43,7 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
     castle : Castle, optional
         Details of the penalty: acyclicity function, norm, features per step; see
         :class:`castlereg.regularizers.Castle`. ``reg_beta``, ``reg_lambda`` and ``objective`` are options of the
-        estimator, which replace the defaults of ``Castle``; a ``Castle`` with other values of its own raises.
+        estimator, which replace the defaults of ``Castle``; a ``Castle`` with other values raises.
     hidden_layer_sizes : "auto" or tuple of int
         ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
     regularizers : sequence of Regularizer

@@ -8,7 +8,7 @@ take and return arrays.
 =================  ==================================================================================
 hook               purpose
 =================  ==================================================================================
-``start``          state of its own: trained arrays, and arrays that change without being trained
+``start``          its own state: trained arrays, and arrays that change without being trained
 ``draw``           random numbers for every step, drawn on the host
 ``on_batch``       change the rows of a step (input noise, MixUp)
 ``on_parameters``  change the weights that a step runs with

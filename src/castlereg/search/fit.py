@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,9 @@ from castlereg.fitted.networks import HeldOut, Networks, evenly, learned_graph
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.random_streams import OfFit, fit_stream
+from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
-from castlereg.search.grid import FoldGrid, choose, strengths_of, train_folds
+from castlereg.search.grid import Candidate, FoldGrid, choose, strengths_of, train_folds
 from castlereg.search.request import Assignment, CrossValidation, FitRequest, FoldRows, Score
 
 
@@ -41,7 +42,7 @@ def fit(request: FitRequest) -> FittedModel:
             scores = -grid.losses if rules.score is None else _scores(rules.score, grid, rows)
             strengths = [strengths_of(candidate) for candidate in grid.candidates]
             order = [tuple(named.values()) for named in strengths] if rules.one_standard_error else None
-            best, results = choose(scores, order), _results(_searched(strengths), scores, grid.losses, seconds)
+            best, results = choose(scores, order), _results(_searched(grid.candidates), scores, grid.losses, seconds)
         trained = grid.trained(best)  # a network may have failed, with a warning
         stack = grid.networks(best, trained)
         networks = Networks.of(rows.preprocessing, stack)
@@ -94,23 +95,29 @@ def _check_required(preprocessing: Preprocessing, edges: EdgeRules | None) -> No
             raise ValueError(f"an edge of {column.name!r} is required, but the column is constant")
 
 
-def _searched(strengths: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Keep the strengths of CASTLE, which are options of its estimators, and those that differ between candidates."""
-    differ = {name for named in strengths for name in named if len({other.get(name) for other in strengths}) > 1}
-    return [{name: named[name] for name in named if "." not in name or name in differ} for named in strengths]
+def _searched(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """Return the options of CASTLE's estimators that each candidate stands for, and other strengths that differ."""
+    named = [strengths_of(candidate) for candidate in candidates]
+    differ = {name for of_one in named for name in of_one if len({other.get(name) for other in named}) > 1}
+    params: list[dict[str, Any]] = [{n: v for n, v in one.items() if "." not in n or n in differ} for one in named]
+    castles = [castle_of(candidate) for candidate in candidates]
+    details = {c and replace(c, reg_beta=0.0, reg_lambda=0.0) for c in castles}
+    if len(details) == 1 or any(c and callable(c.acyclicity) for c in details):  # no file can hold a function
+        return params
+    return [p | {"castle": c} for p, c in zip(params, castles, strict=True)]
 
 
 def _results(
-    strengths: list[dict[str, float]], scores: NDArray[np.float64], losses: NDArray[np.float64], seconds: float
+    params: list[dict[str, Any]], scores: NDArray[np.float64], losses: NDArray[np.float64], seconds: float
 ) -> dict[str, Any]:
     """Lay the scores out as scikit-learn's searches do."""
     zeros = np.zeros(len(scores))
     results: dict[str, Any] = {"mean_fit_time": zeros + seconds}
     results |= dict.fromkeys(("std_fit_time", "mean_score_time", "std_score_time"), zeros)
-    for name in dict.fromkeys(name for named in strengths for name in named):
-        values = [named.get(name, np.nan) for named in strengths]
+    for name in dict.fromkeys(name for named in params for name in named if name != "castle"):
+        values = [named.get(name, np.nan) for named in params]
         results[f"param_{name}"] = np.ma.masked_invalid(np.array(values))
-    results["params"] = strengths
+    results["params"] = params
     for fold in range(scores.shape[1]):
         results[f"split{fold}_test_score"] = scores[:, fold]
     results["mean_test_score"], results["std_test_score"] = scores.mean(axis=1), scores.std(axis=1)

@@ -117,7 +117,7 @@ def train_folds(
 ) -> FoldGrid:
     """Train one network per fold and candidate in a single run.
 
-    Every network stops by the rows its fold leaves out. Networks of one fold start from the same weights and see the
+    Early stopping uses the rows that a fold leaves out. Networks of one fold start from the same weights and see the
     same batches, whatever their regularizers. A grid that does not fit into memory is trained in parts, which changes
     nothing: networks of a stack do not see each other.
 

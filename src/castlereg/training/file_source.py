@@ -87,7 +87,7 @@ class RowFile:
         return rows
 
     def blocks(self, most: int | None = None) -> Iterator[NDArray[np.float32]]:
-        """Go through the rows, or evenly through about so many of them."""
+        """Go through the rows, or evenly through about ``most`` of them."""
         step = 1 if most is None else max(1, -(-self.n_rows // max(most, 1)))
         for start in self.pieces()[::step]:
             yield self.piece(int(start))
@@ -99,7 +99,7 @@ _ROWS_FOR_QUARTILES = 200_000  # evenly spaced pieces: a quartile needs no more
 class FileSource:
     """Rows of a file, read in chunks: each epoch goes once through the file, in another order.
 
-    An epoch reads the pieces of the file in an order of its own, as many at a time as make a chunk, and every member
+    An epoch reads the pieces of the file in a new order, as many at a time as make a chunk, and every member
     shuffles the rows of the chunk. The device holds the validation rows and one chunk, and the host one more that is
     being read meanwhile: memory does not grow with the file. Rows are channels and, if ``weighted``, a weight.
     """

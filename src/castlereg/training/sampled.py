@@ -1,4 +1,4 @@
-"""Steps that train only some sub-networks: cut them out, update them with moments of their own, put them back.
+"""Steps that train only some sub-networks: cut them out, update them with their own moments, put them back.
 
 Where each step samples a few of many sub-networks, all others stay as they are: a step costs what the sampled ones
 cost, however wide the table. Each sub-network counts its own steps, so that Adam's first steps of each are as large

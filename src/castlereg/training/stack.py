@@ -168,7 +168,7 @@ class Stack:
         self._structure: Any = jax.tree.structure(states)
 
     def inputs(self, drawn: tuple[Any, Any, Any], steps: Any, epochs: int) -> MemberInputs:
-        """Place what the next call trains on; there is room for so many epochs."""
+        """Place what the next call trains on; ``epochs`` is what there is room for."""
         setup = self.setup
         regularizers, rates = setup.schedule(int(self.epoch[self.active].min()), epochs)
         weight: Any = setup.mean_weight
