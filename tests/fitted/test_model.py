@@ -89,8 +89,9 @@ def test_predictions_leave_it_as_it_was(fitted: dict[str, Any], name: str) -> No
 @pytest.mark.parametrize("name", NAMES)
 def test_estimators_show_what_it_holds(fitted: dict[str, Any], name: str) -> None:
     estimator, model = fitted[name], fitted[name].model_
-    pd.testing.assert_frame_equal(estimator.history_, model.history)
-    estimator.history_["epoch"] = 0  # of a copy: what was learned stays as it is
+    history = estimator.history_
+    pd.testing.assert_frame_equal(history, model.history)
+    history["epoch"] = 0  # of a copy: what was learned stays as it is
     assert model.history["epoch"].min() == 1
     assert estimator.validation_loss_ == model.validation_loss
     assert getattr(estimator, "graph_", None) is model.graph
