@@ -228,26 +228,23 @@ def _variance_and_explained(blocks: Callable[[], Iterable[Array]]) -> tuple[Arra
     moments = Moments.joined([Moments.of(block / size, np.ones(len(block)), True) for block in blocks()])
     with np.errstate(over="ignore"):
         variance = np.where(varies, moments.variance, 0.0) * size * size
-    products = np.zeros((len(size), len(size)))
+    factor = np.zeros((0, len(size)))  # its columns have the lengths and angles of the centred ones, in few rows
     for block in blocks():
-        centred = np.nan_to_num(block / size - moments.mean)
-        products += np.einsum("ij,ik->jk", centred, centred)  # too small for threads, which wait for each other
+        factor = np.linalg.qr(np.vstack([factor, np.nan_to_num(block / size - moments.mean)])).R
     explained = np.zeros(len(size))
     if varies.any():
-        lengths = np.sqrt(np.diag(products))[varies]
-        explained[varies] = _explained(products[np.ix_(varies, varies)] / np.outer(lengths, lengths))
+        explained[varies] = _explained(factor[:, varies] / np.linalg.norm(factor[:, varies], axis=0))
     return variance, explained
 
 
-def _explained(correlation: Array) -> Array:
-    """Return R² of each column from the correlations of all."""
-    squares, directions = np.linalg.eigh(correlation)
-    if squares[0] > 1e-10 * squares[-1]:
-        explained = 1 - 1 / (directions**2 / squares).sum(axis=1)  # the diagonal of the inverse
+def _explained(factor: Array) -> Array:
+    """Return R² of each column, from columns of length one with the same angles."""
+    _, sizes, directions = np.linalg.svd(factor, full_matrices=False)
+    if len(sizes) == factor.shape[1] and sizes[-1] > 1e-5 * sizes[0]:
+        explained = 1 - 1 / ((directions.T / sizes) ** 2).sum(axis=1)  # the diagonal of the inverse correlations
     else:  # some columns are sums of others: the correlations have no inverse, and least squares takes its time
-        factor = np.sqrt(np.maximum(squares, 0.0))[:, None] * directions.T  # columns with these correlations
-        explained = np.zeros(len(factor))
-        for k in range(len(factor)):
+        explained = np.zeros(factor.shape[1])
+        for k in range(factor.shape[1]):
             others = np.delete(factor, k, axis=1)
             explained[k] = np.linalg.norm(others @ np.linalg.lstsq(others, factor[:, k])[0]) ** 2
     return np.where(explained < 1e-12, 0.0, explained)  # smaller values are rounding errors
