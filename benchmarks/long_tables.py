@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.growth import peak_memory
-from castlereg import CastleRegressor
+from castlereg import CastleRegressor, Recipe
 
 ROWS = (10_000, 100_000, 1_000_000)
 N_FEATURES = 20
@@ -46,7 +46,7 @@ def measure(n_rows: int, source: str) -> dict[str, float]:
         X, y = table(n_rows) if source == "memory" else (small, target)
 
         def fit(epochs: int) -> float:
-            model = CastleRegressor(max_epochs=epochs, patience=epochs, random_state=0)
+            model = CastleRegressor(max_epochs=epochs, recipe=Recipe(patience=epochs), random_state=0)
             begun = time.perf_counter()
             _ = model.fit(X, y) if source == "memory" else model.fit_file(path, "y")
             return time.perf_counter() - begun
@@ -66,7 +66,7 @@ def _in_another_process(task: str, n_rows: int, path: Path) -> None:
 
 def compile_programs(n_rows: int, path: Path) -> None:
     """Fit once, from the file if there is one."""
-    model = CastleRegressor(max_epochs=1, patience=1, random_state=0)
+    model = CastleRegressor(max_epochs=1, recipe=Recipe(patience=1), random_state=0)
     _ = model.fit_file(path, "y") if path.exists() else model.fit(*table(n_rows))
 
 

@@ -196,7 +196,7 @@ def speed(folder: Path) -> pd.DataFrame:
     for members in (1, 10):
         seconds = {}
         for name, table in {"column": X, "dummy": dummies}.items():
-            model = CastleRegressor(n_members=members, max_epochs=100, patience=100, random_state=0)
+            model = CastleRegressor(n_members=members, max_epochs=100, recipe=Recipe(patience=100), random_state=0)
             model.fit(table, y)
             times = []
             for _ in range(3):

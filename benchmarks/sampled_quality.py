@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from castlereg import Castle, CastleRegressor
+from castlereg import Castle, CastleRegressor, Recipe
 from castlereg.synthetic import StructuralModel, random_dag
 
 
@@ -26,7 +26,7 @@ def _fit(features_per_step: int | None, epochs: int, seed: int, problem: Any) ->
     options: dict[str, Any] = {"castle": castle, "hidden_layer_sizes": (32, 32), "random_state": seed}
     CastleRegressor(max_epochs=1, **options).fit(X, y)  # compile
     start = time.perf_counter()
-    model = CastleRegressor(max_epochs=epochs, patience=epochs, **options).fit(X, y)
+    model = CastleRegressor(max_epochs=epochs, recipe=Recipe(patience=epochs), **options).fit(X, y)
     seconds = time.perf_counter() - start
     return float(np.mean((model.predict(X_test) - y_test) ** 2) / np.var(y_test)), seconds
 

@@ -42,6 +42,7 @@ def test_it_cannot_be_changed_but_replaced_compared_and_cloned() -> None:
         ({"scaling": "robst"}, "scaling='robst' is not one of 'standard', 'robust'; did you mean 'robust'"),
         ({"input_init": "large"}, "input_init='large' is not one of 'small', 'glorot'"),
         ({"validation_fraction": 0}, "validation_fraction=0 must be a fraction between 0 and 1"),
+        ({"patience": True}, "patience=True must be a whole number"),
         ({"warmup": -1}, "warmup=-1 must be a whole number of at least 0"),
         ({"batches": "random"}, "batches='random' is not one of 'shuffle', 'independent'"),
     ],
@@ -71,10 +72,10 @@ def test_the_share_of_validation_rows(
 def test_warmup_epochs_count_for_nothing(table: Any) -> None:
     """Validation rows that contradict training are best at the first epoch that counts."""
     X, y = table
-    options: dict[str, Any] = {"max_epochs": 12, "patience": 2, "learning_rate": 0.01, "random_state": 0}
+    options: dict[str, Any] = {"max_epochs": 12, "learning_rate": 0.01, "random_state": 0}
     lengths = []
     for warmup in (0, 5):
-        model = NetworkRegressor(recipe=Recipe(warmup=warmup), **options).fit(X, y, X_val=X, y_val=-y)
+        model = NetworkRegressor(recipe=Recipe(warmup=warmup, patience=2), **options).fit(X, y, X_val=X, y_val=-y)
         lengths.append(len(model.history_))
         expected = model.history_["validation_loss"].iloc[warmup:].min()
         assert model.validation_loss_ == pytest.approx(expected, rel=1e-6)

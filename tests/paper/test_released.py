@@ -70,7 +70,8 @@ def test_two_layers_of_width_32_from_input_layers_that_are_all_alike() -> None:
 
 def test_patience_counts_only_after_fifty_epochs() -> None:
     X, y = load_diabetes(return_X_y=True)
-    options = {**released_options(), "learning_rate": 0.01, "patience": 2, "random_state": 0}
+    options = {**released_options(), "learning_rate": 0.01, "random_state": 0}
+    options["recipe"] = replace(options["recipe"], patience=2)
     model = CastleRegressor(**options).fit(X, y)
     losses = model.history_.set_index("epoch")["validation_loss"]
     assert 50 < len(losses) < 200

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from castlereg import CastleRegressor, use_devices
+from castlereg import CastleRegressor, Recipe, use_devices
 from castlereg.training import sources
 
 
@@ -26,9 +26,11 @@ def data() -> tuple[Any, Any]:
 def fitted(n_members: int, **options: Any) -> dict[str, Any]:
     """Networks that stop at different epochs, so that finished ones leave and the rest is dealt anew."""
     X, y = data()
-    settings = {"hidden_layer_sizes": (4,), "learning_rate": 0.02, "max_epochs": 12, "patience": 2, "random_state": 0}
+    settings = {"hidden_layer_sizes": (4,), "learning_rate": 0.02, "max_epochs": 12, "recipe": Recipe(patience=2)}
     # 30 rows a batch, which the 108 training rows are not a multiple of.
-    model = CastleRegressor(n_members=n_members, batch_size=30, bootstrap=True, **(settings | options)).fit(X, y)
+    model = CastleRegressor(
+        n_members=n_members, batch_size=30, bootstrap=True, random_state=0, **(settings | options)
+    ).fit(X, y)
     return {
         "predictions": model.predict(X),
         "weights": model.graph_.weights.to_numpy(),

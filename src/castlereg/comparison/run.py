@@ -37,7 +37,7 @@ from castlereg.training.plan import Start
 Task = Literal["auto", "regression", "classification"]
 _NETWORK_OPTIONS = (
     *("hidden_layer_sizes", "categorical_features", "recipe"),
-    *("learning_rate", "batch_size", "max_epochs", "patience"),
+    *("learning_rate", "batch_size", "max_epochs"),
 )
 
 
@@ -89,7 +89,7 @@ def compare(
         Show a progress bar; by default in a terminal or notebook.
     **network
         Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``, ``recipe``,
-        ``learning_rate``, ``batch_size``, ``max_epochs``, ``patience``.
+        ``learning_rate``, ``batch_size``, ``max_epochs``.
 
     Examples
     --------

@@ -59,7 +59,6 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     learning_rate: float = field(default=1e-3, kw_only=True)
     batch_size: int = field(default=32, kw_only=True)
     max_epochs: int = field(default=200, kw_only=True)
-    patience: int = field(default=30, kw_only=True)
     random_state: Seed = field(default=None, kw_only=True)
     verbose: bool = field(default=False, kw_only=True)
 
@@ -121,7 +120,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             phases_for((), int(self.max_epochs), recipe.warmup),
             float(self.learning_rate),
             int(self.batch_size),
-            int(self.patience),
+            recipe.patience,
             recipe.input_init,
             recipe.batches,
         )
@@ -146,7 +145,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         if not isinstance(self.recipe, Recipe | None):
             raise ValueError(f"recipe={self.recipe!r} must be Recipe(...) or None")
         check_number("learning_rate", self.learning_rate, above=0)
-        for name in ("batch_size", "max_epochs", "patience"):
+        for name in ("batch_size", "max_epochs"):
             check_integer(name, getattr(self, name))
         for candidate in self._candidates():
             castle = castle_of(candidate)

@@ -25,6 +25,8 @@ class Recipe:
     validation_fraction : float
         Share of rows held out for early stopping, unless ``fit`` is given ``X_val`` and ``y_val``. Estimators that
         cross-validate use the rows that their folds leave out, and raise for any other fraction than the default.
+    patience : int
+        Epochs without a lower validation loss after which training stops. The best epoch's weights are kept.
     warmup : int
         Epochs, at most all but the last one, before the best epoch and patience count; 0 with ``objective="graph"``,
         which has its own phases.
@@ -42,6 +44,7 @@ class Recipe:
     scaling: Literal["standard", "robust"] = "standard"
     input_init: Start = "small"
     validation_fraction: float = 0.1
+    patience: int = 30
     warmup: int = 0
     batches: Batches = "shuffle"
 
@@ -50,6 +53,7 @@ class Recipe:
         if not callable(self.input_init):
             check_choice("input_init", self.input_init, ["small", "glorot"])
         check_fraction("validation_fraction", self.validation_fraction)
+        check_integer("patience", self.patience)
         check_integer("warmup", self.warmup, least=0)
         check_choice("batches", self.batches, ["shuffle", "independent"])
 

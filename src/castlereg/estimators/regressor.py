@@ -51,7 +51,7 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
     constraints : EdgeConstraints, optional
         Edges that are known to exist or not to exist.
     recipe : Recipe, optional
-        Details of training: scaling, start, share of validation rows; see :class:`castlereg.Recipe`.
+        Details of training: scaling, start, early stopping; see :class:`castlereg.Recipe`.
     categorical_features : sequence of str, int or bool, optional
         Names, indices or a mask of columns whose numbers are codes without an order. Text and pandas categories are
         categorical anyway; ``schema_`` shows how every column was read.
@@ -61,8 +61,6 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         Rows in a step.
     max_epochs : int
         Most passes over the rows.
-    patience : int
-        Epochs without a lower validation loss after which training stops. The best epoch's weights are kept.
     n_members : int
         Networks with different seeds, trained together; predictions are their mean.
     bootstrap : bool

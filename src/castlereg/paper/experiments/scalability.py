@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from castlereg.estimators.recipe import Recipe
 from castlereg.estimators.regressor import CastleRegressor
 from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings, Verdict
 from castlereg.paper.experiments.synthetic_ranks import world_rows
@@ -58,7 +59,9 @@ class Scalability(Experiment):
     @staticmethod
     def _fit(X: pd.DataFrame, y: pd.Series, epochs: int) -> tuple[CastleRegressor, float]:
         begun = time.perf_counter()
-        model = CastleRegressor(hidden_layer_sizes=(32, 32), max_epochs=epochs, patience=epochs, random_state=0)
+        model = CastleRegressor(
+            hidden_layer_sizes=(32, 32), max_epochs=epochs, recipe=Recipe(patience=epochs), random_state=0
+        )
         return model.fit(X, y), time.perf_counter() - begun
 
     def cost(self, settings: Settings) -> float:
