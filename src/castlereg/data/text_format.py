@@ -22,7 +22,10 @@ from castlereg.notices import warn_user
 
 SEPARATORS = (",", ";", "\t", "|")
 WHITESPACE = r"\s+"
-_SAMPLE = 1 << 17  # characters from which separator and decimal mark are detected
+_SAMPLE = 1 << 16  # characters from which the decimal mark is detected
+_FIRST_LINES = 500  # from which the separator is detected
+_BLANK = " \t\r\n"
+_WORD = re.compile(f"[^{_BLANK}]+")
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", WHITESPACE: "spaces"}
 # UTF-32 first: its mark begins with that of UTF-16.
 _BYTE_ORDER_MARKS = (
@@ -88,12 +91,13 @@ def _detect(
 ) -> TextFormat:
     with source.lines(encoding) as text:
         sample = _whole_lines(text, _SAMPLE)
-    if not sample:
+    if not any(line.strip() for line in sample):
         raise ValueError(f"{source} cannot be read as a table: it is empty")
-    detected = separator_of(sample, separators, str(source)) if separator is None else separator
+    first_lines = sample[:_FIRST_LINES]
+    detected = separator_of(first_lines, separators, str(source)) if separator is None else separator
     (first, header), *rows = rows_of(sample, detected)
     if separator is not None and len(header) == 1:
-        better = separator_of(sample, separators, str(source))
+        better = separator_of(first_lines, separators, str(source))
         if len(next(rows_of(sample, better))[1]) > 1:
             raise ValueError(f"separator={separator!r} is not in line {first} of {source}: it has {_NAMES[better]}")
     with source.lines(encoding) as text:
@@ -148,7 +152,8 @@ def _whole_lines(text: io.TextIOWrapper, most: int) -> list[str]:
 
 def rows_of(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Split lines into cells; yield the number of the line, from 1, at which a row starts, and its cells."""
-    lines = (line.strip().replace("\t", " ") + "\n" for line in lines) if separator == WHITESPACE else lines
+    if separator == WHITESPACE:
+        lines = (line.strip(_BLANK).replace("\t", " ") + "\n" for line in lines)
     reader = csv.reader(
         lines, delimiter=" " if separator == WHITESPACE else separator, skipinitialspace=separator == WHITESPACE
     )
@@ -172,7 +177,7 @@ def separator_of(lines: Sequence[str], separators: Sequence[str], what: str) -> 
     for separator in separators:
         (_, header), *rows = rows_of(lines, separator)
         fitting = sum(len(cells) == len(header) for _, cells in rows) / len(rows) if rows else 1.0
-        cells = [cell for _, row in rows for cell in row]
+        cells = [cell for _, row in rows[:50] for cell in row]
         numeric = sum(is_number(cell, ".") or is_number(cell, ",") for cell in cells) / max(len(cells), 1)
         score = (fitting, len(header), numeric)
         if len(header) > 1 and fitting >= 0.5 and score > best_score and not (best and separator == WHITESPACE):
@@ -213,7 +218,7 @@ def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...
     ValueError: file 't.csv' has 2 columns named 'a' (1 and 3): rename them in line 1, so that each is its own node
     """
     if header[0].lower().startswith("sep=") and len(header) <= 2:
-        raise ValueError(f"{where} of {what} is {header[0]!r}, which names no columns: delete it")
+        raise ValueError(f"{where} of {what} is a 'sep=' mark, which names no columns: delete it")
     if all(is_number(name, ".") or is_number(name, ",") for name in header) and list(header) != [
         str(j) for j in range(len(header))
     ]:
@@ -240,6 +245,8 @@ def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...
             f"{what} has {names[0]!r}, a first column without a name, which looks like a saved index: drop it "
             f"(--drop {names[0]!r}), or write the table without it (index=False)"
         )
+    elif unnamed:
+        warn_user(f"{what} has columns without a name in {where}, read as {', '.join(map(repr, unnamed))}")
     return names
 
 
@@ -256,14 +263,14 @@ def _check_lines(lines: io.TextIOWrapper, separator: str, n_columns: int, what: 
 
 def _lengths(lines: io.TextIOWrapper, separator: str) -> Iterator[tuple[int, int]]:
     """Yield line numbers and how many values the lines have: quickly up to the first line with quotes."""
-    blank = " \t\r\n".replace(separator, "")
+    blank = _BLANK.replace(separator, "")
     for number, line in enumerate(lines, 1):
         if '"' in line:
             for first, cells in rows_of(chain([line], lines), separator):
                 yield number + first - 1, len(cells)
             return
         if line.strip(blank):
-            yield number, len(line.split()) if separator == WHITESPACE else line.count(separator) + 1
+            yield number, len(_WORD.findall(line)) if separator == WHITESPACE else line.count(separator) + 1
 
 
 _GROUPS = {".": r"[, \u00a0\u202f'’]", ",": r"[. \u00a0\u202f'’]"}  # marks between thousands, by decimal mark  # noqa: RUF001
