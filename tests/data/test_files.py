@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from castlereg.data import byte_streams
@@ -253,6 +253,7 @@ def test_what_was_written_is_read(
     name = "table.txt" if separator == " " else "table.csv"
     path = tmp_path_factory.mktemp("written") / f"{name}{suffix}"
     content = frame.to_csv(index=False, sep=separator, decimal=decimal, quoting=quoting).encode(encoding)
+    assume(encoding != "cp1252" or content.isascii() or "\ufffd" in content.decode("utf-8", "replace"))
     if suffix == ".zip":
         zipped(path, {name: content})
     else:

@@ -16,8 +16,9 @@ import pandas as pd
 
 from castlereg.data import arrow_files, excel, json_lines
 from castlereg.data.byte_streams import COMPRESSIONS, ByteSource, kind_of, table_in_zip
+from castlereg.data.number_marks import plain_numbers
 from castlereg.data.reading import ALWAYS_MISSING
-from castlereg.data.text_format import SEPARATORS, WHITESPACE, TextFormat, detect, plain_numbers
+from castlereg.data.text_format import SEPARATORS, WHITESPACE, TextFormat, detect
 from castlereg.data.writing import check_table_suffix, write_table
 from castlereg.options import did_you_mean
 
@@ -162,7 +163,9 @@ class TableFile:
                     return
                 for name in columns:
                     if name not in self.texts and frame[name].dtype.kind == "O":
-                        frame[name] = plain_numbers(frame[name], self.text, str(self))
+                        frame[name] = plain_numbers(
+                            frame[name], self.text.decimal, str(self), is_given=self.text.is_given
+                        )
                 yield frame[columns]
                 if rows is None:
                     return
