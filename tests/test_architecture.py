@@ -27,7 +27,7 @@ LEVELS: list[tuple[str, ...]] = [
     ("fitted",),
     ("search",),
     ("estimators",),
-    ("synthetic", "persistence", "onnx", "comparison"),
+    ("synthetic", "persistence", "onnx", "comparison", "evaluation"),
     ("report",),
     ("cli", "paper"),
 ]

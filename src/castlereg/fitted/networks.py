@@ -262,6 +262,34 @@ class HeldOut:
         return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions)
 
 
+@dataclass(frozen=True)
+class HeldOutPredictions:
+    """True values of held-out rows, and the mean prediction of the networks that were not trained on them.
+
+    Each target has values of shape (rows,), and predictions of shape (rows,) or (rows, classes).
+    """
+
+    truth: Sequence[NDArray[Any]]
+    predicted: Sequence[NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, networks: Networks, held_out: HeldOut) -> HeldOutPredictions:
+        """Predict the held-out rows of every network."""
+        n_rows = len(held_out.cells)
+        totals = [
+            np.zeros((n_rows, len(target.classes)) if isinstance(target, ClassTarget) else n_rows)
+            for target in networks.preprocessing.targets
+        ]
+        counts = np.zeros(n_rows)
+        for member, rows in enumerate(held_out.by_member):
+            counts[rows] += 1
+            predictions = networks.of_members(np.array([member])).predict(held_out.cells[rows])
+            for total, predicted in zip(totals, predictions, strict=True):
+                total[rows] += predicted[0]
+        means = [total / counts.reshape(-1, *[1] * (total.ndim - 1)) for total in totals]
+        return cls(list(held_out.truth), means)
+
+
 def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_out: HeldOut) -> float:
     """Choose the highest threshold at which the targets are still predicted nearly as well as at the best one.
 

@@ -17,7 +17,7 @@ from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_spli
 from castlereg.data.table import MOST_AT_ONCE, Table, blocks
 from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted_by_class
 from castlereg.fitted.model import FittedModel, FoldBook
-from castlereg.fitted.networks import HeldOut, Networks, evenly, learned_graph
+from castlereg.fitted.networks import HeldOut, HeldOutPredictions, Networks, evenly, learned_graph
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.random_streams import OfFit, fit_stream
@@ -46,13 +46,13 @@ def fit(request: FitRequest) -> FittedModel:
         trained = grid.trained(best)  # a network may have failed, with a warning
         stack = grid.networks(best, trained)
         networks = Networks.of(rows.preprocessing, stack)
-        graph = None
+        graph, held_out = None, rows.held_out(trained)
         if networks.has_all_nodes:
             graph = learned_graph(
                 networks,
                 request.data.names,
                 grid.candidates[best],
-                held_out=rows.held_out(trained),
+                held_out=held_out,
                 some_rows=rows.some_rows,
                 traits=rows.traits(),
                 edges=request.edges,
@@ -62,7 +62,8 @@ def fit(request: FitRequest) -> FittedModel:
             folds, seeds, left_out = rows.fold_rows.folds, rows.fold_rows.seeds, rows.fold_rows.left_out
             errors = [_errors(networks.of_members(np.array([i])), left_out(fold)) for i, fold in enumerate(trained)]
             book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
-        return FittedModel(networks, stack.history, float(stack.validation_loss.mean()), graph, book)
+        loss = float(stack.validation_loss.mean())
+        return FittedModel(networks, stack.history, loss, graph, book, HeldOutPredictions.of(networks, held_out))
 
 
 def _scores(score: Score, grid: FoldGrid, rows: Assignment) -> NDArray[np.float64]:
