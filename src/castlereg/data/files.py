@@ -18,7 +18,10 @@ from typing import Any, Literal
 import pandas as pd
 
 from castlereg.data.reading import ALWAYS_MISSING
+from castlereg.data.writing import check_table_suffix, write_table
 from castlereg.options import did_you_mean
+
+__all__ = ["TableFile", "check_columns", "check_table_suffix", "write_table"]
 
 # Separators of a text file by its suffix; of several, the one that finds most columns.
 _SEPARATORS = {".csv": (",", ";"), ".tsv": ("\t",), ".tab": ("\t",), ".txt": (",", ";", "\t", "|", r"\s+")}
@@ -39,7 +42,9 @@ class TableFile:
     marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # texts that are missing values in a column too
 
     @classmethod
-    def open(cls, path: Any) -> TableFile:
+    def open(
+        cls, path: Any, *, separator: str | None = None, decimal: str | None = None, encoding: str | None = None
+    ) -> TableFile:
         """Find the files and the separator; ``-`` reads standard input."""
         path = Path(path)
         if str(path) == "-":

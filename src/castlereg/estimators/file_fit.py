@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Self
 
@@ -13,6 +14,7 @@ from castlereg.graph.constraints import graph_rules
 from castlereg.options import check_integer
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import fit
+from castlereg.training import OnInterrupt
 from castlereg.training.file_source import PIECE
 
 
@@ -27,6 +29,7 @@ class FileFit(Ensemble):
         validation: str | PathLike[str] | None = None,
         chunk_rows: int = 131_072,
         columns: Sequence[str] | None = None,
+        on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train on a file that may be larger than memory.
 
@@ -48,6 +51,8 @@ class FileFit(Ensemble):
             Rows that are in memory at a time, and within which rows are shuffled.
         columns : sequence of str, optional
             Columns to predict from; all others by default.
+        on_interrupt : {"raise", "keep"}
+            As in :meth:`fit`.
 
         Notes
         -----
@@ -74,7 +79,9 @@ class FileFit(Ensemble):
         options = {name: getattr(self, name) for name in names}
         data = FileData.opened(path, target, validation, columns, chunk_rows=int(chunk_rows), **options)
         edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
-        self.model_ = fit(self._request(data, len(data.features), edges))
-        self.n_features_in_ = len(data.features)
-        self.feature_names_in_ = np.array(data.features, object)
+        request = self._request(data, len(data.features), edges)
+        with self._unchanged_by_errors():
+            self.model_ = fit(replace(request, on_interrupt=on_interrupt))
+            self.n_features_in_ = len(data.features)
+            self.feature_names_in_ = np.array(data.features, object)
         return self

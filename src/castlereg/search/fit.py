@@ -20,6 +20,7 @@ from castlereg.fitted.model import FittedModel, FoldBook
 from castlereg.fitted.networks import HeldOut, HeldOutPredictions, Networks, evenly, learned_graph
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
+from castlereg.options import check_choice
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
@@ -29,13 +30,21 @@ from castlereg.search.request import Assignment, CrossValidation, FitRequest, Fo
 
 def fit(request: FitRequest) -> FittedModel:
     """Train the networks that a request asks for, choose among candidates, and learn the graph."""
+    check_choice("on_interrupt", request.on_interrupt, ["raise", "keep"])
     for candidate in request.candidates:
         check_regularizers(candidate, request.plan.hidden_layer_sizes)
     with request.data.prepared(request) as rows:
         _check_required(rows.preprocessing, request.edges)
         begun = time.perf_counter()
-        options: dict[str, Any] = {"candidates": request.candidates, "seeds": rows.seeds, "progress": request.verbose}
-        grid = train_folds(rows.source, rows.folds, request.plan, **options)
+        grid = train_folds(
+            rows.source,
+            rows.folds,
+            request.plan,
+            candidates=request.candidates,
+            seeds=rows.seeds,
+            progress=request.verbose,
+            on_interrupt=request.on_interrupt,
+        )
         seconds = (time.perf_counter() - begun) / grid.losses.size
         rules, best, results = request.cross_validation, 0, None
         if rules is not None:
