@@ -16,8 +16,8 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that appears under its name only when it is complete.
 
     The content goes into a temporary file in the same folder, which is renamed at the end. If something fails before
-    that, an older file stays as it was and nothing is left behind. A new file has the permissions of the one that it
-    replaces. Devices and pipes are written directly.
+    that, an older file stays as it was, nothing is left behind, and the error names the path. A new file has the
+    permissions of the one that it replaces. Devices and pipes are written directly.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -41,6 +41,10 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         if path.exists():
             shutil.copymode(path, unfinished)
         os.replace(unfinished, path)
+    except OSError as error:
+        if error.filename in (None, str(unfinished)):
+            error.filename = str(path)  # of a full disk, or a folder that cannot be written
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

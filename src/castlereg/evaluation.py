@@ -99,7 +99,7 @@ class Evaluation:
         left_out = f", {self.n_without_target} without a target left out" if self.n_without_target else ""
         lines = [f"{self.n_rows} row{'s' if self.n_rows != 1 else ''}{left_out}"]
         for of in self.targets:
-            cells = [("", "score", "95 % interval", of.constant), *map(_written, of.scores)]
+            cells = [("", "score", "95 % interval", f"predicting {of.constant}"), *map(_written, of.scores)]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
             lines += ["", f"{of.target}, {of.task}" + (f": {of.verdict}" if of.verdict else "")]
             lines += ["  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -148,7 +148,7 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         (["predict", "{homes}", "{homes}"], "homes.csv"),
         (["predict", "{folder}/price.castle", "{folder}/empty.csv"], "cannot be read as a table"),
         (["predict", "{folder}/price.castle", "{homes}", "--proba"], "--proba is for a classifier"),
-        (["predict", "{folder}/sold.castle", "{homes}", "--interval", "0.9"], "fitted by folds"),
+        (["predict", "{folder}/sold.castle", "{homes}", "--interval", "0.9"], "--interval is for numbers"),
         (["graph", "{folder}/price.castle", "--format", "pgn"], "did you mean 'png'?"),
         (["compare", "{homes}", "-t", "price", "-t", "sold"], "compare takes one --target"),
         (["datasets", "boston_hosing"], "did you mean 'boston_housing'?"),
