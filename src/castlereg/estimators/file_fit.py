@@ -29,6 +29,9 @@ class FileFit(Ensemble):
         validation: str | PathLike[str] | None = None,
         chunk_rows: int = 131_072,
         columns: Sequence[str] | None = None,
+        separator: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
         on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train on a file that may be larger than memory.
@@ -40,8 +43,8 @@ class FileFit(Ensemble):
         Parameters
         ----------
         path : str or path
-            A CSV, TSV or text file, compressed or not, a Parquet file, or a folder of them. Parquet needs
-            ``castlereg[arrow]``.
+            A CSV, TSV, text or JSON lines file, compressed or not, a Parquet or Feather file, or a folder of Parquet
+            files. Parquet and Feather need ``castlereg[arrow]``.
         target : str
             Column to predict.
         validation : str or path, optional
@@ -51,6 +54,8 @@ class FileFit(Ensemble):
             Rows that are in memory at a time, and within which rows are shuffled.
         columns : sequence of str, optional
             Columns to predict from; all others by default.
+        separator, decimal, encoding : str, optional
+            How text files are written, such as ``";"``, ``","`` and ``"cp1252"``; detected by default.
         on_interrupt : {"raise", "keep"}
             As in :meth:`fit`.
 
@@ -77,7 +82,8 @@ class FileFit(Ensemble):
             raise ValueError("bootstrap=True draws from all rows at once, which fit_file never has: use fit, or False")
         names = ("target_kind", "categorical_features", "class_weight")
         options = {name: getattr(self, name) for name in names}
-        data = FileData.opened(path, target, validation, columns, chunk_rows=int(chunk_rows), **options)
+        text = {"separator": separator, "decimal": decimal, "encoding": encoding}
+        data = FileData.opened(path, target, validation, columns, text, chunk_rows=int(chunk_rows), **options)
         edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
         request = self._request(data, len(data.features), edges)
         with self._unchanged_by_errors():

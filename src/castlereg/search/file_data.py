@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -47,11 +48,19 @@ class FileData:
     chunk_rows: int = 131_072  # rows that are in memory at a time
 
     @classmethod
-    def opened(cls, path: Any, target: str, validation: Any, columns: Sequence[str] | None, **options: Any) -> FileData:
-        """Find the files and their columns."""
-        file = TableFile.open(path)
+    def opened(
+        cls,
+        path: Any,
+        target: str,
+        validation: Any,
+        columns: Sequence[str] | None,
+        text: Mapping[str, str | None] = MappingProxyType({}),
+        **options: Any,
+    ) -> FileData:
+        """Find the files and their columns; ``text`` are the options of :meth:`TableFile.open`."""
+        file = TableFile.open(path, **text)
         features = _chosen(file, target, columns)
-        held_out = None if validation is None else TableFile.open(validation)
+        held_out = None if validation is None else TableFile.open(validation, **text)
         if held_out is not None:
             check_columns([*features, target], held_out.columns(), held_out)
         return cls(file, held_out, features, target, **options)
