@@ -65,6 +65,7 @@ def fit(request: FitRequest) -> FittedModel:
                 some_rows=rows.some_rows,
                 traits=rows.traits(),
                 edges=request.edges,
+                agreement_of=_agreement_of(request, networks.n_members),
             )
         book = None
         if results is not None and rows.fold_rows is not None:
@@ -73,6 +74,15 @@ def fit(request: FitRequest) -> FittedModel:
             book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
         loss = float(stack.validation_loss.mean())
         return FittedModel(networks, stack.history, loss, graph, book, HeldOutPredictions.of(networks, held_out))
+
+
+def _agreement_of(request: FitRequest, n_networks: int) -> str:
+    """Say which networks the confidence compares, and what it therefore does not show."""
+    if request.cross_validation is not None:
+        return f"{n_networks} networks of cross-validation, which share most of their rows"
+    if request.bootstrap:
+        return f"{n_networks} networks, each on its own bootstrap sample of the rows"
+    return f"{n_networks} networks that differ only in their seed; bootstrap=True would vary the rows too"
 
 
 def _scores(score: Score, grid: FoldGrid, rows: Assignment) -> NDArray[np.float64]:
