@@ -37,7 +37,7 @@ def test_constant_nodes_have_no_edges(mixed_layout: Layout) -> None:
 def test_a_node_with_gaps_has_a_flag_behind_its_values() -> None:
     layout = Layout((Node(missing=True), Node("categorical", 3, missing=True), Node(clipped=True), Node(target=True)))
     np.testing.assert_array_equal(layout.channel_nodes, [0, 0, 1, 1, 1, 1, 2, 3])
-    np.testing.assert_array_equal(layout.is_indicator, [0, 1, 0, 0, 0, 1, 0, 0])
+    np.testing.assert_array_equal(layout.is_input_only, [0, 1, 0, 0, 0, 1, 0, 0])
     np.testing.assert_array_equal(layout.is_clipped, [0, 0, 0, 0, 0, 0, 1, 0])
     np.testing.assert_array_equal(layout.output_channels[:, 0], [0, 2, 6, 7])
     np.testing.assert_array_equal(layout.output_channels[1], [2, 3, 4])

@@ -6,18 +6,19 @@ scales follow from moments that are updated piece by piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.reading import Columns, ColumnType, as_numbers
+from castlereg.data.reading import Columns, ColumnType
 from castlereg.data.rows import type_key
 from castlereg.data.schema import ColumnSchema, ColumnSurvey, KindChanged, known_levels, schema_of, values_of_levels
 from castlereg.data.table import Moments, usable_spread
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
+from castlereg.data.texts import as_numbers
 
 _MOST_VALUES = 1_000_000  # different texts that are counted; more are not levels
 _MOST_CLASSES = 10_000  # that are counted; more are not classes
@@ -31,14 +32,11 @@ class MeasuredColumn(ColumnSurvey):
     def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
         """Take note of one piece, shape (rows,)."""
         super().add(column, cells)
-        if len(self.counts) > _MOST_VALUES:
+        if len(self.counts) > _MOST_VALUES and not self.too_many:
             texts = [str(level) for level in self.counts] if column.holds == "text" and not column.declared else []
             if texts and all(as_numbers([text]) is not None for text in texts):
                 raise KindChanged(column.name, "text", "numbers", texts)
-            raise ValueError(
-                f"column {column.name!r} has more than {_MOST_VALUES:,} different values, such as "
-                f"{next(iter(self.counts))!r}: it looks like free text or an identifier; leave it out by columns=[...]"
-            )
+            self.too_many = True
         present = cells[~np.isnan(cells)]
         if column.levels is None and len(present):
             moments = Moments.of(present[:, None], np.ones(len(present)), False)
@@ -53,8 +51,7 @@ class MeasuredColumn(ColumnSurvey):
             column, counts = self.counted_levels()
             indices = np.arange(len(counts), dtype=np.float64)
             # The cell of each level: its index in the schema, or the number that it writes out.
-            cells = known_levels(indices, column, schema, "") if schema.is_coded else values_of_levels(column, indices)
-            assert cells is not None  # the schema says that they are numbers
+            cells = (known_levels if schema.is_coded else values_of_levels)(indices, column, schema, "")
             present = ~np.isnan(cells)
             moments = Moments.of(cells[present][:, None], counts[present].astype(np.float64), False)
             lowest, highest = cells[present].min(), cells[present].max()
@@ -77,13 +74,19 @@ class TableSurvey:
             survey.add(column, piece.column(j))
 
     def preprocessing(
-        self, what: str, marked: Mapping[str, Sequence[str]], targets: tuple[Target, ...], *, clipped: bool
+        self,
+        what: str,
+        marked: Mapping[str, Sequence[str]],
+        targets: tuple[Target, ...],
+        *,
+        clipped: bool,
+        drop_unusable: bool = False,
     ) -> Preprocessing:
         """Return the preprocessing of the table; ``marked`` texts were already taken as missing when numbers were read.
 
         Columns are ordered by type and name: no digest of all rows is at hand.
         """
-        schema = schema_of(self.columns, what, marked)
+        schema = schema_of(self.columns, what, marked, drop_unusable=drop_unusable)
         nodes = [column.node(clipped) for column in schema]
         order = sorted(range(len(schema)), key=lambda j: (*type_key(nodes[j]), schema[j].name))
         center, spread = np.array([self.columns[j].scale(schema[j]) for j in order]).T
@@ -118,12 +121,12 @@ class TargetSurvey:
                 f"column {self.name!r} has more than {_MOST_CLASSES:,} classes: for numbers use a regressor"
             )
 
-    def target(self, learn: Callable[[NDArray[Any], str], Target]) -> Target:
-        """Learn how to encode the target; ``learn`` raises for constants and single classes."""
+    def target(self) -> Target:
+        """Learn how to encode the target; constants and single classes raise."""
         if not self.is_numeric:
             assert self._classes is not None
-            return learn(self._classes, self.name)
-        learn(np.array([self._numbers.lowest, self._numbers.highest]), self.name)
+            return ClassTarget.of_counted(self._classes, self._counts, self.name)
+        NumericTarget.fit(np.array([self._numbers.lowest, self._numbers.highest]), self.name)
         assert self._numbers.moments is not None
         return NumericTarget(self.name, float(self._numbers.moments.mean[0]), self.spread)
 

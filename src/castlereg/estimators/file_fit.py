@@ -82,8 +82,9 @@ class FileFit(Ensemble):
             raise ValueError("bootstrap=True draws from all rows at once, which fit_file never has: use fit, or False")
         names = ("target_kind", "categorical_features", "class_weight")
         options = {name: getattr(self, name) for name in names}
+        options |= {"chunk_rows": int(chunk_rows), "drop_unusable": self.unusable_columns == "drop"}
         text = {"separator": separator, "decimal": decimal, "encoding": encoding}
-        data = FileData.opened(path, target, validation, columns, text, chunk_rows=int(chunk_rows), **options)
+        data = FileData.opened(path, target, validation, columns, text, **options)
         edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
         request = self._request(data, len(data.features), edges)
         with self._unchanged_by_errors():
