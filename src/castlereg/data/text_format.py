@@ -17,7 +17,7 @@ from itertools import chain
 import pandas as pd
 
 from castlereg.data.byte_streams import ByteSource
-from castlereg.data.reading import MISSING_MARKS
+from castlereg.data.texts import MISSING_MARKS
 from castlereg.notices import warn_user
 
 SEPARATORS = (",", ";", "\t", "|")
