@@ -27,23 +27,23 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     b'hello'
     """
     check_writable(path)
-    if path.exists() and not path.is_file():
-        with open(path, "wb") as file:
-            yield file
-        return
-    path = path.resolve()  # a link stays a link
-    unfinished = path.parent / f".{secrets.token_hex(8)}.unfinished"
+    target = path.resolve()  # a link stays a link
+    unfinished = target.parent / f".{secrets.token_hex(8)}.unfinished"
     try:
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as file:
+                yield file
+            return
         with open(unfinished, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, unfinished)
-        os.replace(unfinished, path)
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        os.replace(unfinished, target)
     except OSError as error:
-        if error.filename in (None, str(unfinished)):
-            error.filename = str(path)  # of a full disk, or a folder that cannot be written
+        if error.filename in (None, str(unfinished)):  # of a full disk, or a folder that cannot be written
+            error.filename = str(path)
         raise
     finally:
         unfinished.unlink(missing_ok=True)

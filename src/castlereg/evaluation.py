@@ -142,7 +142,7 @@ def evaluate(
     >>> from sklearn.datasets import load_diabetes
     >>> from castlereg import CastleRegressor, evaluate
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = CastleRegressor(max_epochs=30, random_state=0).fit(X[:300], y[:300])
+    >>> model = CastleRegressor(max_epochs=5, random_state=0).fit(X[:300], y[:300])
     >>> evaluation = evaluate(model, X[300:], y[300:])
     >>> evaluation.n_rows
     142
@@ -184,7 +184,7 @@ def held_out_evaluation(model: NetworkEstimator, *, random_state: Seed = 0) -> E
     >>> from sklearn.datasets import load_diabetes
     >>> from castlereg import CastleRegressorCV
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
-    >>> model = CastleRegressorCV((0.01,), cv=3, max_epochs=20, random_state=0).fit(X, y)
+    >>> model = CastleRegressorCV((0.01,), cv=2, max_epochs=5, random_state=0).fit(X, y)
     >>> held_out_evaluation(model).n_rows
     442
     """

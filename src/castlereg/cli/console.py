@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from castlereg.atomic_write import atomic_write
+from castlereg.signals import INTERRUPTED
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -24,7 +25,7 @@ R = TypeVar("R")
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
-USAGE, INTERRUPTED = 2, 130
+USAGE = 2
 
 
 def stop(message: str, code: int = USAGE) -> NoReturn:
@@ -110,7 +111,7 @@ def command(run: Callable[P, R]) -> Callable[P, R]:
             except KeyboardInterrupt:
                 stop("stopped", INTERRUPTED)
             except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
-                if isinstance(error, OSError) and error.filename is None:
+                if isinstance(error, OSError) and error.strerror is not None and error.filename is None:
                     _drop_output()  # perhaps its disk is full
                 if kwargs.get("debug"):
                     raise

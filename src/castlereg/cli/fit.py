@@ -208,7 +208,7 @@ def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
     for name, columns in facts["uses"].items():
         quoted = (repr(column) if "," in column else column for column in columns)
         labels[f"uses, for {name}" if several else "uses"] = ", ".join(quoted) or "no column in particular"
-    labels["graph"] = f"{facts['edges']} edges; an aid to prediction, not proof of cause"
+    labels["graph"] = f"{counted(facts['edges'], 'edge')}; an aid to prediction, not proof of cause"
     labels["model"] = facts["model"] or "not kept: give --output to write it to a file"
     if facts["report"]:
         labels["report"] = facts["report"]

@@ -13,6 +13,7 @@ from castlereg.cli.arguments import Debug, Json, Quiet
 from castlereg.cli.console import command, err, out, print_facts, print_json, print_table, reason, stop
 from castlereg.cli.paths import check_paths
 from castlereg.options import check_choice
+from castlereg.signals import INTERRUPTED
 
 if TYPE_CHECKING:
     from castlereg.paper.experiments.description import Experiment, Scale
@@ -67,7 +68,7 @@ def experiment(
         with nullcontext() if cluster is None else on_cluster(cluster):
             outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not (quiet or as_json))
     except KeyboardInterrupt:
-        stop("stopped; what is done is kept, and the same command goes on", code=130)
+        stop("stopped; what is done is kept, and the same command goes on", code=INTERRUPTED)
     try:
         facts = [_written(one, outcomes[one.name], output) for one in chosen]
         if page_path is not None:

@@ -65,7 +65,8 @@ def predict(
     rows = file.read()
     names = feature_names(fitted, list(rows.columns))
     check_columns(names, list(rows.columns), file)
-    extra = [str(column) for column in rows.columns if column not in names]
+    known = {*names, *(target.name for target in fitted.model_.targets)}
+    extra = [str(column) for column in rows.columns if column not in known]
     if extra and not keep and not quiet:
         err.print(f"castlereg: note: columns unknown to the model are ignored: {', '.join(extra)}", markup=False)
     predicted = _predictions(fitted, rows[names], proba, interval, shows_progress(False if quiet else None))
