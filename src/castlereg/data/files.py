@@ -16,8 +16,9 @@ import pandas as pd
 
 from castlereg.data import arrow_files, excel, json_lines
 from castlereg.data.byte_streams import COMPRESSIONS, ByteSource, kind_of, table_in_zip
+from castlereg.data.number_marks import plain_numbers
 from castlereg.data.reading import ALWAYS_MISSING
-from castlereg.data.text_format import SEPARATORS, WHITESPACE, TextFormat, detect, plain_numbers
+from castlereg.data.text_format import SEPARATORS, WHITESPACE, TextFormat, detect
 from castlereg.data.writing import check_table_suffix, write_table
 from castlereg.options import did_you_mean
 
@@ -45,7 +46,7 @@ class TableFile:
     names: tuple[str, ...]  # of the columns
     source: ByteSource
     text: TextFormat | None = None  # how a text file is read
-    sheet: str | None = None  # of a workbook; the first by default
+    frame: pd.DataFrame | None = field(default=None, repr=False, compare=False)  # of a workbook, which is read whole
     texts: tuple[str, ...] = ()  # columns of a text file that are text, though some pieces look like numbers
     marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # texts that are missing values in a column too
 
@@ -85,8 +86,8 @@ class TableFile:
         if suffix in json_lines.SUFFIXES:
             return cls(path, (path,), "json", tuple(json_lines.columns_of(source)), source)
         if suffix in excel.SUFFIXES:
-            names = tuple(map(str, excel.read(path, sheet).columns))
-            return cls(path, (path,), "excel", names, source, sheet=sheet)
+            frame = excel.read(path, sheet)
+            return cls(path, (path,), "excel", tuple(frame.columns), source, frame=frame)
         format_: Literal["parquet", "feather"] = "parquet" if suffix in arrow_files.PARQUET else "feather"
         return cls(path, (path,), format_, tuple(arrow_files.columns_of([path])), source)
 
@@ -114,8 +115,8 @@ class TableFile:
             (frame,) = self._of_lines(self.names, None)
         elif self.format == "json":
             (frame,) = json_lines.frames(self.source, self.names, None)
-        elif self.format == "excel":
-            frame = excel.read(self.path, self.sheet)
+        elif self.frame is not None:
+            frame = self.frame.copy()
         else:
             frame = arrow_files.read(self.parts, self.names)
         if not len(frame):
@@ -128,10 +129,9 @@ class TableFile:
             return self._of_lines(columns, rows)
         if self.format == "json":
             return json_lines.frames(self.source, columns, rows)
-        if self.format == "excel":
-            raise ValueError(
-                f"{self} is a workbook, which is read whole: fit it in memory, or write it to CSV or Parquet"
-            )
+        if self.frame is not None:
+            chosen = self.frame[list(columns)]
+            return (chosen[start : start + rows] for start in range(0, len(chosen), rows))
         return arrow_files.frames(self.parts, columns, rows)
 
     def __str__(self) -> str:
@@ -163,7 +163,9 @@ class TableFile:
                     return
                 for name in columns:
                     if name not in self.texts and frame[name].dtype.kind == "O":
-                        frame[name] = plain_numbers(frame[name], self.text, str(self))
+                        frame[name] = plain_numbers(
+                            frame[name], self.text.decimal, str(self), is_given=self.text.is_given
+                        )
                 yield frame[columns]
                 if rows is None:
                     return
@@ -221,18 +223,25 @@ def _source(path: Path) -> tuple[ByteSource, str]:
     compression, suffix, member = "", name.suffix, ""
     if suffix in COMPRESSIONS:
         compression, suffix = suffix, Path(name.stem).suffix
-        if suffix in _SUFFIXES and suffix not in _COMPRESSIBLE:
-            raise ValueError(f"file {str(path)!r} is compressed twice: unpack it first")
     if compression == ".zip":
         member = table_in_zip(path, _COMPRESSIBLE)
-        inner = Path(member.lower()).suffix
-        suffix = inner if inner in _COMPRESSIBLE else suffix
+        suffix = Path(member.lower()).suffix or suffix
+    source = ByteSource(path, compression, member)
+    if compression and suffix not in _COMPRESSIBLE:
+        advice = "unpack it first" if suffix in _SUFFIXES else "name it after its format, such as table.csv.gz"
+        raise ValueError(f"{source} is a compressed file of format {suffix!r}: {advice}")
     if suffix not in _SUFFIXES:
+        kind, right = kind_of(source.start())
+        if kind and right not in _SUFFIXES:
+            raise ValueError(f"{source} is {kind}: {_AS_TABLE}")
         raise ValueError(
             f"file {str(path)!r} has suffix {path.suffix!r}: tables end in {', '.join(_SUFFIXES)}, text and JSON also "
             f"with {', '.join(COMPRESSIONS)}; or they are folders of Parquet files"
         )
-    return ByteSource(path, compression, member), suffix
+    return source, suffix
+
+
+_AS_TABLE = "save the table as .csv, .parquet or .xlsx"
 
 
 def _check_kind(source: ByteSource, suffix: str) -> None:
@@ -241,11 +250,10 @@ def _check_kind(source: ByteSource, suffix: str) -> None:
     family = next(f for f in (arrow_files.PARQUET, arrow_files.FEATHER, excel.SUFFIXES, _COMPRESSIBLE) if suffix in f)
     if not kind or right in family or (right == ".zip" and suffix in excel.SUFFIXES):
         return
-    if source.content is not None:
-        raise ValueError(f"{source} is {kind}, not text: " + ("unpack it first" if right else "pipe a CSV into it"))
-    if right in COMPRESSIONS:
-        raise ValueError(f"{source} is {kind}: rename it, so that its name ends in {suffix}{right}")
-    advice = f"rename it, so that its name ends in {right}" if right else "write the table as CSV, Parquet or Excel"
+    if source.content is not None or (right in COMPRESSIONS and suffix not in _COMPRESSIBLE):
+        raise ValueError(f"{source} is {kind}: " + ("unpack it first" if right in COMPRESSIONS else _AS_TABLE))
+    ending = suffix + right if right in COMPRESSIONS else right
+    advice = f"rename it, so that its name ends in {ending}" if right else _AS_TABLE
     raise ValueError(f"{source} is {kind}, not {suffix}: {advice}")
 
 

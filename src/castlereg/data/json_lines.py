@@ -66,7 +66,7 @@ def _parsed(text: str, where: str, source: ByteSource) -> Any:
         return json.loads(text, object_pairs_hook=_without_repetition)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{where} of {source} is not JSON ({error}): give one record a line, or an array of records"
+            f"{where} of {source} cannot be read as JSON ({error}): give one record a line, or an array of records"
         ) from None
 
 

@@ -14,15 +14,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-import pandas as pd
-
 from castlereg.data.byte_streams import ByteSource
-from castlereg.data.texts import MISSING_MARKS
+from castlereg.data.number_marks import decimal_of, is_number
 from castlereg.notices import warn_user
 
 SEPARATORS = (",", ";", "\t", "|")
 WHITESPACE = r"\s+"
-_SAMPLE = 1 << 17  # characters from which separator and decimal mark are detected
+_SAMPLE = 1 << 16  # characters from which the decimal mark is detected
+_FIRST_LINES = 500  # from which the separator is detected
+_BLANK = " \t\r\n"
+_WORD = re.compile(f"[^{_BLANK}]+")
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", WHITESPACE: "spaces"}
 # UTF-32 first: its mark begins with that of UTF-16.
 _BYTE_ORDER_MARKS = (
@@ -88,12 +89,13 @@ def _detect(
 ) -> TextFormat:
     with source.lines(encoding) as text:
         sample = _whole_lines(text, _SAMPLE)
-    if not sample:
+    if not any(line.strip() for line in sample):
         raise ValueError(f"{source} cannot be read as a table: it is empty")
-    detected = separator_of(sample, separators, str(source)) if separator is None else separator
+    first_lines = sample[:_FIRST_LINES]
+    detected = separator_of(first_lines, separators, str(source)) if separator is None else separator
     (first, header), *rows = rows_of(sample, detected)
     if separator is not None and len(header) == 1:
-        better = separator_of(sample, separators, str(source))
+        better = separator_of(first_lines, separators, str(source))
         if len(next(rows_of(sample, better))[1]) > 1:
             raise ValueError(f"separator={separator!r} is not in line {first} of {source}: it has {_NAMES[better]}")
     with source.lines(encoding) as text:
@@ -148,7 +150,8 @@ def _whole_lines(text: io.TextIOWrapper, most: int) -> list[str]:
 
 def rows_of(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
     """Split lines into cells; yield the number of the line, from 1, at which a row starts, and its cells."""
-    lines = (line.strip().replace("\t", " ") + "\n" for line in lines) if separator == WHITESPACE else lines
+    if separator == WHITESPACE:
+        lines = (line.strip(_BLANK).replace("\t", " ") + "\n" for line in lines)
     reader = csv.reader(
         lines, delimiter=" " if separator == WHITESPACE else separator, skipinitialspace=separator == WHITESPACE
     )
@@ -172,7 +175,7 @@ def separator_of(lines: Sequence[str], separators: Sequence[str], what: str) -> 
     for separator in separators:
         (_, header), *rows = rows_of(lines, separator)
         fitting = sum(len(cells) == len(header) for _, cells in rows) / len(rows) if rows else 1.0
-        cells = [cell for _, row in rows for cell in row]
+        cells = [cell for _, row in rows[:50] for cell in row]
         numeric = sum(is_number(cell, ".") or is_number(cell, ",") for cell in cells) / max(len(cells), 1)
         score = (fitting, len(header), numeric)
         if len(header) > 1 and fitting >= 0.5 and score > best_score and not (best and separator == WHITESPACE):
@@ -213,7 +216,7 @@ def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...
     ValueError: file 't.csv' has 2 columns named 'a' (1 and 3): rename them in line 1, so that each is its own node
     """
     if header[0].lower().startswith("sep=") and len(header) <= 2:
-        raise ValueError(f"{where} of {what} is {header[0]!r}, which names no columns: delete it")
+        raise ValueError(f"{where} of {what} is a 'sep=' mark, which names no columns: delete it")
     if all(is_number(name, ".") or is_number(name, ",") for name in header) and list(header) != [
         str(j) for j in range(len(header))
     ]:
@@ -240,6 +243,8 @@ def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...
             f"{what} has {names[0]!r}, a first column without a name, which looks like a saved index: drop it "
             f"(--drop {names[0]!r}), or write the table without it (index=False)"
         )
+    elif unnamed:
+        warn_user(f"{what} has columns without a name in {where}, read as {', '.join(map(repr, unnamed))}")
     return names
 
 
@@ -256,105 +261,11 @@ def _check_lines(lines: io.TextIOWrapper, separator: str, n_columns: int, what: 
 
 def _lengths(lines: io.TextIOWrapper, separator: str) -> Iterator[tuple[int, int]]:
     """Yield line numbers and how many values the lines have: quickly up to the first line with quotes."""
-    blank = " \t\r\n".replace(separator, "")
+    blank = _BLANK.replace(separator, "")
     for number, line in enumerate(lines, 1):
         if '"' in line:
             for first, cells in rows_of(chain([line], lines), separator):
                 yield number + first - 1, len(cells)
             return
         if line.strip(blank):
-            yield number, len(line.split()) if separator == WHITESPACE else line.count(separator) + 1
-
-
-_GROUPS = {".": r"[, \u00a0\u202f'’]", ",": r"[. \u00a0\u202f'’]"}  # marks between thousands, by decimal mark  # noqa: RUF001
-_NUMBERS = {
-    mark: re.compile(
-        rf"[+-]?(?:(?:\d+(?:[{mark}]\d*)?|[{mark}]\d+)(?:[eE][+-]?\d+)?"
-        rf"|[1-9]\d{{0,2}}({groups})\d{{3}}(?:\1\d{{3}})*(?:[{mark}]\d*)?)"
-    )
-    for mark, groups in _GROUPS.items()
-}
-_OTHER = {".": ",", ",": "."}
-
-
-def is_number(text: str, decimal: str) -> bool:
-    """Tell whether a text is a number, thousands marked or not.
-
-    Examples
-    --------
-    >>> [is_number(text, ".") for text in ("1,234.5", "1.234,5", "1 234", "01.02.2024", "1,5")]
-    [True, False, True, False, False]
-    """
-    return _NUMBERS[decimal].fullmatch(text.strip()) is not None
-
-
-def decimal_of(
-    names: Sequence[str], rows: Sequence[tuple[int, list[str]]], separator: str, what: str, given: str | None
-) -> str:
-    """Return the decimal mark of the columns that hold only numbers; raise if it may be either.
-
-    ``1,5`` and ``1.234.567`` mean a comma, ``1.5`` and ``1,234,567`` a point; ``1,234`` may be either.
-    """
-    certain: dict[str, str] = {}
-    unclear: dict[str, str] = {}
-    for j, name in enumerate(names):
-        cells = {row[j].strip(): line for line, row in reversed(rows) if row[j].strip() not in MISSING_MARKS}
-        if not all(is_number(cell, ".") or is_number(cell, ",") for cell in cells):
-            continue
-        for cell, line in reversed(cells.items()):
-            shown = f"{cell!r} in column {name!r} of line {line}"
-            marks = [mark for mark in ".," if is_number(cell, mark)]
-            if len(marks) == 1:
-                certain.setdefault(marks[0], shown)
-            elif "," in cell or "." in cell:
-                unclear.setdefault("," if "," in cell else ".", shown)
-    if given is not None:
-        if _OTHER[given] in certain and given not in certain:
-            raise ValueError(f"decimal={given!r} is not the decimal mark of {what}: it has {certain[_OTHER[given]]}")
-        return given
-    if len(certain) == 2:
-        raise ValueError(f"{what} has {certain['.']} and {certain[',']}: give decimal='.' or decimal=','")
-    if certain:
-        return next(iter(certain))
-    if "," in unclear and separator == ",":
-        warn_user(f"{what} has {unclear[',']}, read as thousands: give decimal=',' if it is a decimal comma")
-    elif "," in unclear or ("." in unclear and separator == ";"):
-        shown = unclear["," if "," in unclear else "."]
-        raise ValueError(f"{what} has {shown}, thousands or decimals: give decimal='.' or decimal=','")
-    return "."
-
-
-def plain_numbers(column: pd.Series, text: TextFormat, what: str) -> pd.Series:
-    """Turn a column of text that is numbers with marks of thousands or decimal commas into plain numbers.
-
-    Text that is missing-value marks stays. A column of numbers with the other decimal mark raises, unless the user
-    gave the mark.
-
-    Examples
-    --------
-    >>> plain_numbers(pd.Series(["1.234,5", "12"]), TextFormat(("a",), decimal=","), "file").tolist()
-    [1234.5, 12.0]
-    """
-    texts = [str(cell) for cell in column.dropna().unique()]
-    stripped = [cell.strip() for cell in texts]
-    numbers = [cell for cell in stripped if cell not in MISSING_MARKS]
-    if not numbers:
-        return column
-    if all(is_number(cell, text.decimal) for cell in numbers):
-        plain = {cell: _plain(cell.strip(), text.decimal) for cell in texts}
-        marked = column.map(plain)
-        return marked if len(numbers) < len(stripped) else pd.to_numeric(marked)
-    other = _OTHER[text.decimal]
-    if not text.is_given and all(is_number(cell, other) for cell in numbers):
-        shown = next(cell for cell in numbers if not is_number(cell, text.decimal))
-        raise ValueError(
-            f"{what} has {shown!r} in column {column.name!r}, and numbers are read with decimal={text.decimal!r}: "
-            f"give decimal={other!r}, or decimal={text.decimal!r} if it is not a number"
-        )
-    return column
-
-
-def _plain(cell: str, decimal: str) -> str:
-    if cell in MISSING_MARKS:
-        return cell
-    return re.sub(_GROUPS[decimal], "", cell).replace(",", ".")
+            yield number, len(_WORD.findall(line)) if separator == WHITESPACE else line.count(separator) + 1

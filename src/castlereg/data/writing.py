@@ -106,6 +106,8 @@ def _excel(frame: pd.DataFrame, file: IO[bytes]) -> None:
             sheet.append([cell(value) for value in row])
     except IllegalCharacterError as error:
         raise ValueError(f"Excel cannot hold the control character in {str(error)!r}: write a CSV") from None
+    finally:
+        sheet.close()
     whole = io.BytesIO()
     book.save(whole)
     file.write(whole.getvalue())
