@@ -25,7 +25,6 @@ from castlereg.network import Parameters, edge_weights, forward, select
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
 from castlereg.training import TrainedStack
-from castlereg.training.devices import check_not_forked
 
 # Rows are predicted in blocks of these sizes. Filling up to a multiple of 16 keeps a lone row on the same matrix kernel
 # as a full block, so a prediction never depends on how many rows were asked for.
@@ -184,8 +183,7 @@ class Networks:
 
     def _members_with(self, table: Table) -> Iterator[tuple[Parameters, Batch, Layout, Any]]:
         """Go through the members: weights, the rows as each sees them, the layout, units of the losses."""
-        check_not_forked()  # the losses are JAX's
-        weight = np.ones(len(table.inputs), np.float32) if table.weight is None else table.weight
+        weight = np.ones(len(table.inputs)) if table.weight is None else table.weight.astype(np.float64)
         for member in range(self.n_members):
             by = self.standardization.of_member(member)
             units = np.ones(self.layout.n_nodes, np.float32) if by.null_loss is None else by.null_loss
