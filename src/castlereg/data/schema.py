@@ -111,6 +111,7 @@ class ColumnSurvey:
         self.some_values: set[float] = set()  # of numbers: all, or enough of them to be numeric
         self.lowest, self.highest = np.inf, -np.inf
         self.too_many = False  # texts to count
+        self.reading: Reading = ""  # of dates that were text, once it is known
         self._marks: set[str] = set()
         self._dates = DateSurvey()
         self._numbered: list[NDArray[np.float64]] | None = []  # whole numbers that may be those of the rows
@@ -171,9 +172,11 @@ class ColumnSurvey:
             is_text = column.holds == "text" and not (column.declared or self.categorical or self.too_many)
             return (self._of_texts(column, counts, what) if is_text else None) or self._of_levels(column, counts)
         if column.holds == "dates":
-            return Decision(_schema_of_dates(column, values, missing, self._dates))
+            schema = _schema_of_dates(column, values, missing, self._dates)
+            return Decision(replace(schema, reading=self.reading), marks=tuple(sorted(self._marks)))
         schema = _schema_of_numbers(column, values, missing, _noted(marks))
-        return Decision(schema, tuple(marks) or None, unusable="" if schema.constant else self._numbers_of_rows())
+        unusable = _numbers_of_rows(column.name, np.concatenate(self._numbered)) if self._numbered else ""
+        return Decision(schema, tuple(marks) or None, unusable=unusable)
 
     def _of_texts(self, column: ColumnType, counts: NDArray[np.int64], what: str) -> Decision | None:
         """Read texts as numbers or as dates; None when they are neither."""
@@ -182,13 +185,13 @@ class ColumnSurvey:
         numbers = None if are_codes(texts) else as_numbers(texts)
         if numbers is not None and not np.isnan(numbers).all():
             values, missing = _present(numbers, counts)
-            schema = _schema_of_numbers(
-                ColumnType(column.name), values, self.missing + missing, _noted(marks, "text of ")
-            )
-            return Decision(schema, marks)
+            missing += self.missing
+            schema = _schema_of_numbers(ColumnType(column.name), values, missing, _noted(marks))
+            differ = not missing and len(values) == counts.sum() and np.array_equal(values, np.floor(values))
+            return Decision(schema, marks, unusable=_numbers_of_rows(column.name, values) if differ else "")
         dates = as_dates(texts, MISSING_MARKS)
         if dates:
-            reading, days = _only_reading(dates, texts, f"{what} has dates in column {column.name!r}")
+            reading, days = only_reading(dates, texts, f"{what} has dates in column {column.name!r}")
             values, missing = _present(days, counts)
             survey = DateSurvey()
             survey.add(values)
@@ -213,19 +216,15 @@ class ColumnSurvey:
             unusable = f"{sort}: {more}{len(levels)} different values in {more}{rows} rows, such as {shown(texts, 1)}"
         return Decision(schema, marks=tuple(sorted(self._marks)), unusable=unusable)
 
-    def _numbers_of_rows(self) -> str:
-        """Say why a column of numbers looks like an identifier; nothing when it does not."""
-        if not self._numbered or self.type.holds != "numbers":
-            return ""
-        values = np.concatenate(self._numbered)
-        if len(values) <= _MOST_ORDINAL_VALUES:
-            return ""
-        if _counts_up(values) and not _ANYTHING.fullmatch(self.type.name):
-            return "row numbers"
-        is_named = _IDENTIFIER.fullmatch(self.type.name)
-        return (
-            "an identifier: whole numbers, all different" if is_named and len(np.unique(values)) == len(values) else ""
-        )
+
+def _numbers_of_rows(name: str, values: NDArray[np.float64]) -> str:
+    """Say why a column of whole numbers looks like an identifier; nothing when it does not."""
+    if len(values) <= _MOST_ORDINAL_VALUES:
+        return ""
+    if _counts_up(values) and not _ANYTHING.fullmatch(name):
+        return "row numbers"
+    is_identifier = _IDENTIFIER.fullmatch(name) and len(np.unique(values)) == len(values)
+    return "an identifier: whole numbers, all different" if is_identifier else ""
 
 
 def _may_number_rows(column: ColumnType, pieces: Sequence[NDArray[np.float64]]) -> bool:
@@ -317,8 +316,8 @@ def _dropped(decision: Decision) -> Decision:
     )
 
 
-def _noted(marks: Sequence[str], text: str = "text of ") -> str:
-    return f"{text}numbers and {', '.join(map(repr, marks))}" if marks else ""
+def _noted(marks: Sequence[str]) -> str:
+    return f"text of numbers and {', '.join(map(repr, marks))}" if marks else ""
 
 
 def _present(values: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
@@ -474,10 +473,10 @@ def _days(texts: Sequence[str], schema: ColumnSchema, what: str) -> NDArray[np.f
             + (f" that is written {schema.reading}, as in training" if schema.reading else "")
             + ": write it as 2024-01-31 or leave it empty"
         )
-    return _only_reading(dates, texts, f"{what} has dates in column {schema.name!r}")[1]
+    return only_reading(dates, texts, f"{what} has dates in column {schema.name!r}")[1]
 
 
-def _only_reading(
+def only_reading(
     dates: Mapping[Reading, NDArray[np.float64]], texts: Sequence[str], where: str
 ) -> tuple[Reading, NDArray[np.float64]]:
     """Return the way to read dates, unless there are two that differ."""

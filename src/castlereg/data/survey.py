@@ -6,19 +6,30 @@ scales follow from moments that are updated piece by piece.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.dates import as_dates
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, ColumnType
 from castlereg.data.rows import type_key
-from castlereg.data.schema import ColumnSchema, ColumnSurvey, KindChanged, known_levels, schema_of, values_of_levels
+from castlereg.data.schema import (
+    ColumnSchema,
+    ColumnSurvey,
+    KindChanged,
+    known_levels,
+    only_reading,
+    schema_of,
+    values_of_levels,
+)
 from castlereg.data.table import Moments, usable_spread
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
-from castlereg.data.texts import as_numbers
+from castlereg.data.texts import MISSING_MARKS, as_numbers
 
 _MOST_VALUES = 1_000_000  # different texts that are counted; more are not levels
 _MOST_CLASSES = 10_000  # that are counted; more are not classes
@@ -31,16 +42,39 @@ class MeasuredColumn(ColumnSurvey):
 
     def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
         """Take note of one piece, shape (rows,)."""
+        if self.reading and column.holds == "text":
+            column, cells = self._as_dates(column, cells)
         super().add(column, cells)
         if len(self.counts) > _MOST_VALUES and not self.too_many:
-            texts = [str(level) for level in self.counts] if column.holds == "text" and not column.declared else []
-            if texts and all(as_numbers([text]) is not None for text in texts):
-                raise KindChanged(column.name, "text", "numbers", texts)
-            self.too_many = True
+            self._end_counting(column)
         present = cells[~np.isnan(cells)]
         if column.levels is None and len(present):
-            moments = Moments.of(present[:, None], np.ones(len(present)), False)
-            self.moments = moments if self.moments is None else self.moments.and_of(moments)
+            self._measure(present, np.ones(len(present)))
+
+    def _measure(self, values: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+        moments = Moments.of(values[:, None], weight, False)
+        self.moments = moments if self.moments is None else self.moments.and_of(moments)
+
+    def _end_counting(self, column: ColumnType) -> None:
+        """Read so many different texts as dates from now on, or do not count any more."""
+        counts, self.counts = self.counts, Counter()
+        texts = [str(level) for level in counts] if column.holds == "text" and not column.declared else []
+        if texts and all(as_numbers([text]) is not None for text in texts):
+            raise KindChanged(column.name, "text", "numbers", texts)
+        dates = {} if self.categorical else as_dates(texts, MISSING_MARKS)
+        if not dates:
+            self.too_many, self.counts = True, counts
+            return
+        self.reading, days = only_reading(dates, texts, f"the table has dates in column {column.name!r}")
+        present, weight = ~np.isnan(days), np.array(list(counts.values()), np.float64)
+        self.type, self.missing = ColumnType(column.name, "dates"), self.missing + int(weight[~present].sum())
+        super().add(self.type, days[present])
+        self._measure(days[present & (weight > 0)], weight[present & (weight > 0)])
+
+    def _as_dates(self, column: ColumnType, cells: NDArray[np.float64]) -> tuple[ColumnType, NDArray[np.float64]]:
+        dates = replace(column, holds="dates", levels=None)
+        schema = ColumnSchema(column.name, "numeric", "dates", None, 0, False, reading=self.reading)
+        return dates, values_of_levels(cells, column, schema, "the table")
 
     def scale(self, schema: ColumnSchema) -> tuple[float, float]:
         """Return what to subtract from the cells and what to divide them by."""
