@@ -48,6 +48,14 @@ def test_no_output_goes_into_a_folder_that_is_read(tmp_path: Path) -> None:
         check_paths({"table": tmp_path / "parts"}, {"--output": tmp_path / "parts" / "new.parquet"})
 
 
+def test_a_workbook_is_an_input_by_any_of_its_sheets(tmp_path: Path) -> None:
+    book = tmp_path / "book.xlsx"
+    book.touch()
+    check_paths({"table": tmp_path / "book.xlsx#Prices"}, {})
+    with pytest.raises(ValueError, match="would overwrite the table"):
+        check_paths({"table": tmp_path / "book.xlsx#Prices"}, {"--output": book})
+
+
 def test_standard_input_from_a_file_is_an_input(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open(table) as stdin:
         monkeypatch.setattr("sys.stdin", stdin)

@@ -35,6 +35,7 @@ def check_paths(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None]) 
     ``inputs`` are by what they are, such as "table"; ``outputs`` by their option. Files are the same through links,
     hard links and any spelling of the path.
     """
+    inputs = {what: _file_of(path) for what, path in inputs.items()}
     for path in inputs.values():
         if str(path) != "-" and not path.exists():
             siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -66,6 +67,11 @@ def check_page_name(option: str, path: Path | None) -> None:
 def _suffix(path: Path) -> str:
     name = Path(path.name.lower())
     return Path(name.stem).suffix if name.suffix in (".gz", ".bz2", ".xz", ".zip", ".zst") else name.suffix
+
+
+def _file_of(path: Path) -> Path:
+    """Return the file of a sheet, which is written ``book.xlsx#sheet``."""
+    return path.with_name(path.name.partition("#")[0]) if "#" in path.name[1:] and not path.exists() else path
 
 
 def _is_input(path: Path, source: Path) -> bool:
