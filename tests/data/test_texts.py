@@ -18,10 +18,10 @@ NUMBERS = np.random.default_rng(0).uniform(0, 9000, 40).round(2)
         ([f"{x:.2f}".replace(".", ",") for x in NUMBERS], r"decimal commas, such as '.*': read them with decimal=','"),
         (
             [f"{x:,.2f}" for x in NUMBERS],
-            "thousands marks, such as .*: remove these marks and convert with pd.to_numeric",
+            "thousands marks, such as .*: remove the thousands marks, then convert with pd.to_numeric",
         ),
         ([f"{x:,.2f}".translate(str.maketrans(",.", ".,")) for x in NUMBERS], "decimal commas and thousands marks"),
-        ([f"${x:,.0f}" for x in NUMBERS], r"units, such as .*: .*remove '\$' and convert with pd.to_numeric"),
+        ([f"${x:,.0f}" for x in NUMBERS], r"units, such as .*: remove the thousands marks and '\$', then convert"),
         ([f"{x:.0f} %" for x in NUMBERS], "units, such as .*: remove '%'"),
         ([f"{x}%" for x in NUMBERS], "units"),
         ([f"{x} kg" for x in NUMBERS], "remove 'kg'"),
@@ -32,6 +32,7 @@ NUMBERS = np.random.default_rng(0).uniform(0, 9000, 40).round(2)
         ([*map(str, NUMBERS), "unknown", "-"], "numbers but for 'unknown': replace them"),
         ([f"2024-01-{d:02}" for d in range(1, 31)] + ["soon"], "dates but for 'soon': write all as 2024-01-31"),
         ([f"2024-01-{d:02}" for d in range(1, 20)] + [f"{d}.2.2024" for d in range(1, 20)], "dates in several formats"),
+        ([f"{d:02}.01.24" for d in range(1, 31)], "dates with years of two digits, such as '01.01.24'"),
     ],
 )
 def test_numbers_and_dates_that_cannot_be_read_are_found(texts: list[str], reason: str) -> None:

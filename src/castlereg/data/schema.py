@@ -269,6 +269,7 @@ def schema_of(
         warn_user(
             f"{what} has text in {listed([decision.schema.name for decision in as_numbers])} that is numbers"
             + (f" but for {marks}: read as numbers, with {marks} as missing" if marks else ": read as numbers")
+            + "; name codes in categorical_features"
         )
     missing = [f"{shown(decision.marks)} in {decision.schema.name!r}" for decision in decided if decision.marks]
     if missing:

@@ -125,23 +125,24 @@ def check_classes(classes: NDArray[Any], n_rows: int, name: str) -> None:
     Texts of whole numbers may be the numbers of classes.
     """
     texts = [label for label in classes.tolist() if isinstance(label, str)]
-    wrong = (what_is_wrong(texts) or _not_classes(texts, n_rows)) if len(texts) > FEW else None
-    if wrong is not None:
-        raise ValueError(f"{name} has text that is {wrong}")
+    if len(texts) > FEW:
+        wrong = _numbers_or_dates(texts) or what_is_wrong(texts)
+        if wrong is None and 2 * len(texts) > n_rows:
+            wrong = (
+                f"hardly ever twice the same ({len(texts)} different values in {n_rows} rows, such as {shown(texts)})"
+            )
+            wrong += ": choose another target" if _plain_numbers(texts) is None else ": use a regressor"
+        if wrong is not None:
+            raise ValueError(f"{name} has text that is {wrong}")
 
 
-def _not_classes(texts: Sequence[str], n_rows: int) -> str | None:
+def _numbers_or_dates(texts: Sequence[str]) -> str | None:
     numbers = _plain_numbers(texts)
     if numbers is not None and not np.array_equal(numbers, np.floor(numbers)):
         return f"numbers, such as {shown(texts)}: predict them with a regressor"
     if as_dates(texts, MISSING_MARKS):
         return f"dates, such as {shown(texts)}: convert them to numbers, such as days"
-    if 2 * len(texts) <= n_rows:
-        return None
-    advice = "choose another target" if numbers is None else "use a regressor"
-    return (
-        f"hardly ever twice the same ({len(texts)} different values in {n_rows} rows, such as {shown(texts)}): {advice}"
-    )
+    return None
 
 
 def _plain_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
@@ -190,7 +191,7 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
         if np.any(missing):
             of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"
             row = int(np.argmax(missing))
-            mark = repr(column[row]) if isinstance(column[row], str) else "NaN or None"
+            mark = repr(str(column[row])) if isinstance(column[row], str) else "NaN or None"
             raise ValueError(
                 f"{of_target} has {int(missing.sum())} missing values ({mark}), first in row {row}: a row without its "
                 "target teaches nothing, so drop such rows"
@@ -234,13 +235,8 @@ def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Read a target as finite numbers, also when they are written as text, or say why it is not."""
     if column.dtype.kind not in "biuf":
         values = column.tolist()
-        if all(isinstance(value, str) for value in values):
-            codes, texts = pd.factorize(column.astype(object))
-            numbers = texts_as_numbers(list(texts))
-            wrong = what_is_wrong(list(texts)) if numbers is None else None
-            if wrong is not None:
-                raise ValueError(f"{name} has text that is {wrong}")
-            values = values if numbers is None or np.isnan(numbers).any() else numbers[codes].tolist()
+        if values and all(isinstance(value, str) for value in values):
+            values = _numbers_of_texts(values, name)
         for row, value in enumerate(values):
             if not isinstance(value, Number) or isinstance(value, complex):
                 raise ValueError(
@@ -250,6 +246,20 @@ def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
     checked: NDArray[np.float64] = column.astype(np.float64)
     check_range(checked[:, None], [name], "y")
     return checked
+
+
+def _numbers_of_texts(values: list[str], name: str) -> list[Any]:
+    """Read texts as numbers; those that are not are left as they are, unless something can be said of them all."""
+    codes, texts = pd.factorize(np.array(values, object))
+    numbers = texts_as_numbers(list(texts))
+    if numbers is None:
+        wrong = what_is_wrong(list(texts))
+        if wrong is not None:
+            raise ValueError(f"{name} has text that is {wrong}")
+        numbers = np.array([np.nan if (n := texts_as_numbers([text])) is None else n[0] for text in texts])
+    return [
+        value if np.isnan(number) else number for value, number in zip(values, numbers[codes].tolist(), strict=True)
+    ]
 
 
 def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:

@@ -34,6 +34,8 @@ _WITH_MARKS = re.compile(
     rf"(?P<core>(?:{_THOUSANDS}(?:[.,]\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>{_UNITS})?"
 )
 
+_SHORT_YEAR = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{2}(?: \d{1,2}:\d\d.*)?")
+
 
 def stands_for_missing(text: str) -> bool:
     """Tell whether a text is a missing value in any column."""
@@ -97,6 +99,8 @@ def what_is_wrong(texts: Sequence[str]) -> str | None:
             return _of_marks([match.group() for match in marked.values()], list(marked.values()))
         odd = [text for text in texts if text not in plain]
         return f"numbers but for {shown(odd)}: replace them by numbers or missing values" if odd else None
+    if sum(_SHORT_YEAR.fullmatch(text.strip()) is not None for text in texts) >= _MOSTLY * len(texts):
+        return f"dates with years of two digits, such as {shown(texts)}: write all as 2024-01-31"
     if sum(map(is_date, texts[:FEW])) < _MOSTLY * FEW / 2:  # most texts are not dates
         return None
     odd = [text for text in texts if not is_date(text)]
@@ -112,19 +116,12 @@ def _of_marks(texts: Sequence[str], matches: Sequence[re.Match[str]]) -> str:
     has_decimals = any(re.search(r",(?!\d{3}(?!\d))", core) for core in cores)
     has_thousands = any(re.fullmatch(rf"{_THOUSANDS}(?:[.,]\d+)?", core) for core in cores)
     units = sorted({(match["unit"] or match["currency"] or "").strip() for match in matches} - {""})
-    marks, advice = [], []
+    marks = ["decimal commas"] * has_decimals + ["thousands marks"] * has_thousands + ["units"] * bool(units)
+    removed = ["the thousands marks"] * has_thousands + [shown(units)] * bool(units)
+    advice = f"remove {' and '.join(removed)}, then convert with pd.to_numeric" if removed else ""
     if has_decimals:
-        marks.append("decimal commas")
-        advice.append("read them with decimal=',' (--decimal ,)")
-    if has_thousands:
-        marks.append("thousands marks")
-        advice.append("remove these marks")
-    if units:
-        marks.append("units")
-        advice.append(f"remove {shown(units)}")
-    if units or not has_decimals:
-        advice.append("convert with pd.to_numeric")
-    return f"numbers with {' and '.join(marks)}, such as {shown(texts)}: {' and '.join(advice)}"
+        advice = "read them with decimal=',' (--decimal ,)" + (f"; {advice}" if advice else "")
+    return f"numbers with {' and '.join(marks)}, such as {shown(texts)}: {advice}"
 
 
 def is_prose(texts: Sequence[str]) -> bool:
