@@ -18,6 +18,7 @@ from castlereg.regularizers import Castle
 from castlereg.report.cross_fitting import PLAIN, model_name, out_of_fold
 from castlereg.report.description import Column, Setting, settings_of, table_columns, versions
 from castlereg.report.graph_view import GraphContent, graph_content
+from castlereg.report.rivals import MOST_ROWS
 from castlereg.report.scores import COVERAGE, DRAWS, TargetScores, score_target
 from castlereg.report.training_curves import TrainingContent, training_content
 from castlereg.training import phases_for
@@ -61,6 +62,7 @@ def report_content(
     *,
     title: str | None = None,
     evaluate: bool = True,
+    rivals: bool = True,
     cv: int = 5,
     random_state: Seed = None,
     date: datetime.date | None = None,
@@ -70,7 +72,7 @@ def report_content(
 
     Parameters
     ----------
-    model, X, y, title, evaluate, cv, random_state, date, verbose
+    model, X, y, title, evaluate, rivals, cv, random_state, date, verbose
         As in :func:`castlereg.report.write_report`.
 
     Examples
@@ -90,6 +92,7 @@ def report_content(
         )
     check_is_fitted(model)
     check_flag("evaluate", evaluate)
+    check_flag("rivals", rivals)
     check_integer("cv", cv, least=2)
     fitted = model.model_
     truth = list(read_known_rows(model, X, y, fitted.target_kinds).targets)
@@ -104,7 +107,9 @@ def report_content(
         n_columns=model.n_features_in_,
         targets=names,
         seed=seed_text,
-        evaluation=_evaluation(model, X, y, truth, int(cv), seed, shows_progress(verbose)) if evaluate else None,
+        evaluation=_evaluation(model, X, y, truth, rivals, int(cv), seed, shows_progress(verbose))
+        if evaluate
+        else None,
         graph=None if fitted.graph is None else graph_content(fitted.graph, fitted.networks.n_members),
         training=training_content(fitted.history, fitted.validation_loss, _warmup(model)),
         columns=table_columns(fitted.preprocessing, len(truth[0])),
@@ -134,11 +139,18 @@ def _seeds(model: NetworkEstimator, random_state: Seed) -> tuple[int, str]:
 
 
 def _evaluation(
-    model: NetworkEstimator, X: ArrayLike, y: ArrayLike, truth: list[NDArray[Any]], cv: int, seed: int, verbose: bool
+    model: NetworkEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    truth: list[NDArray[Any]],
+    rivals: bool,
+    cv: int,
+    seed: int,
+    verbose: bool,
 ) -> Evaluation:
     if cv > len(truth[0]):
         raise ValueError(f"cv={cv} folds of {len(truth[0])} rows: lower cv")
-    predictions, _ = out_of_fold(model, X, y, truth, cv=cv, seed=seed, verbose=verbose)
+    predictions, _ = out_of_fold(model, X, y, truth, rivals=rivals, cv=cv, seed=seed, verbose=verbose)
     targets = tuple(
         score_target(target, truth[k], {method: predicted[k] for method, predicted in predictions.items()}, seed)
         for k, target in enumerate(model.model_.targets)
@@ -147,6 +159,15 @@ def _evaluation(
     if PLAIN in predictions:
         same = "The plain network has the same folds, options and starting weights"
         notes.append(f"{same}, but no regularizer except early stopping.")
+    if rivals:
+        notes.append(
+            "The random forest and gradient boosting are scikit-learn's (RandomForest with leaves of at least 3 rows, "
+            "HistGradientBoosting with early stopping), on the same folds and columns."
+        )
+        if len(truth[0]) * (cv - 1) > MOST_ROWS * cv:
+            notes.append(f"Each was trained on {MOST_ROWS:,} rows of a fold at most, drawn at random.")
+        if model.class_weight is not None:
+            notes.append("They ignore class_weight, so their log loss has an advantage.")
     notes.append(
         f"The {COVERAGE:.0%} intervals come from {DRAWS:,} draws of rows with replacement, the same for all methods: "
         "they show how the scores would vary with other rows like these, not with other starting weights."

@@ -35,6 +35,7 @@ def write_report(
     *,
     title: str | None = None,
     evaluate: bool = True,
+    rivals: bool = True,
     cv: int = 5,
     random_state: Seed = None,
     date: datetime.date | None = None,
@@ -56,6 +57,9 @@ def write_report(
     evaluate : bool
         Whether to cross-validate the model against the plain network and a guess. This trains clones of the model on
         rows of equal weight, ``cv`` times; without it the page takes a second.
+    rivals : bool
+        Whether to cross-validate scikit-learn's random forest and gradient boosting too, on the same folds; they are
+        trained on at most 20,000 rows.
     cv : int
         Number of folds.
     random_state : int, RandomState, Generator or None
@@ -85,7 +89,16 @@ def write_report(
     """
     page_template()  # a missing package should raise before the training, not after it
     content = report_content(
-        model, X, y, title=title, evaluate=evaluate, cv=cv, random_state=random_state, date=date, verbose=verbose
+        model,
+        X,
+        y,
+        title=title,
+        evaluate=evaluate,
+        rivals=rivals,
+        cv=cv,
+        random_state=random_state,
+        date=date,
+        verbose=verbose,
     )
     page = render(content).encode()
     file = Path(path)
