@@ -73,9 +73,11 @@ def test_a_graph_without_edges_is_shown() -> None:
 
 
 def test_direction_without_a_network_that_joins_the_two_is_unknown() -> None:
-    weights = np.zeros((3, 3))
-    weights[0, 2], weights[1, 2] = 1.0, 0.01
-    graph = CausalGraph.from_weights(weights, list("abc"), target="c")
+    weights = np.zeros((2, 3, 3))
+    weights[:, 0, 2], weights[:, 1, 2] = 1.0, 0.01
+    graph = CausalGraph.from_members(weights, list("abc"), target="c")
     edges = graph_content(graph).edges
     assert (edges[0].direction, edges[1].direction) == (1.0, None)
     assert edges[1].confidence == 0
+    alone = graph_content(CausalGraph.from_weights(weights[0], list("abc"), target="c")).edges
+    assert {(edge.confidence, edge.direction, edge.directed) for edge in alone} == {(None, None, True)}

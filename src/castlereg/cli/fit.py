@@ -165,9 +165,8 @@ def _streamed(
 
 
 def used_columns(graph: CausalGraph, target: str) -> list[str]:
-    """Name the columns whose weight into the target's sub-network counts, strongest first."""
-    weights = graph.learned_weights[target].sort_values(ascending=False)
-    return [str(name) for name in weights.index[weights >= max(graph.threshold, 1e-9)]]
+    """Name the target's parents in the graph, strongest first: the same edges as everywhere else."""
+    return graph.parents(target)
 
 
 def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:

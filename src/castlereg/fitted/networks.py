@@ -204,6 +204,7 @@ def learned_graph(
     some_rows: Callable[[int], Table],
     traits: ColumnTraits | None,
     edges: EdgeRules | None,
+    agreement_of: str = "",
 ) -> CausalGraph:
     """Make one graph of the edges of networks with the sub-networks of all columns.
 
@@ -227,6 +228,7 @@ def learned_graph(
         threshold=threshold,
         required=required,
         traits=traits,
+        agreement_of=agreement_of,
     )
 
 

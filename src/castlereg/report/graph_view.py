@@ -23,7 +23,7 @@ class Edge:
     cause: str
     effect: str
     weight: float
-    confidence: float
+    confidence: float | None  # None if it is not known, as for one network
     direction: float | None  # share of this direction among the networks with an edge between the two; None without any
     directed: bool  # whether the networks agree on the direction
 
@@ -93,7 +93,7 @@ def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
     """
     frame = graph.edges()
     edges = tuple(
-        Edge(cause, effect, weight, confidence, None if np.isnan(share) else share, directed=not share < AGREEMENT)
+        Edge(cause, effect, weight, _known(confidence), _known(share), directed=not share < AGREEMENT)
         for cause, effect, weight, confidence, share in frame.head(_MOST_LISTED).itertuples(index=False)
     )
     blankets = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
@@ -117,6 +117,10 @@ def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
         warnings=warnings,
         sortability=tuple((_SORTABILITY[k], share) for k, share in graph.sortability.items() if not np.isnan(share)),
     )
+
+
+def _known(share: float) -> float | None:
+    return None if np.isnan(share) else share
 
 
 def _summary(graph: CausalGraph, warnings: tuple[str, ...]) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ def fit(request: FitRequest) -> FittedModel:
                 some_rows=rows.some_rows,
                 traits=rows.traits(),
                 edges=request.edges,
+                agreement_of=_agreement_of(request, networks.n_members),
             )
         book = None
         if results is not None and rows.fold_rows is not None:
@@ -63,6 +64,15 @@ def fit(request: FitRequest) -> FittedModel:
             errors = [_errors(networks.of_members(np.array([i])), left_out(fold)) for i, fold in enumerate(trained)]
             book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
         return FittedModel(networks, stack.history, float(stack.validation_loss.mean()), graph, book)
+
+
+def _agreement_of(request: FitRequest, n_networks: int) -> str:
+    """Say which networks the confidence compares, and what it therefore does not show."""
+    if request.cross_validation is not None:
+        return f"{n_networks} networks of cross-validation, which share most of their rows"
+    if request.bootstrap:
+        return f"{n_networks} networks, each on its own bootstrap sample of the rows"
+    return f"{n_networks} networks that differ only in their seed; bootstrap=True would vary the rows too"
 
 
 def _scores(score: Score, grid: FoldGrid, rows: Assignment) -> NDArray[np.float64]:
