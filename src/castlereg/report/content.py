@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_known_rows, seed_sequence
+from castlereg.estimators.base import NetworkEstimator, Seed, read_known_rows, seed_sequence
 from castlereg.estimators.castle import CastleOptions
+from castlereg.estimators.recipe import DEFAULT_RECIPE
 from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
 from castlereg.regularizers import Castle
@@ -110,7 +111,7 @@ def report_content(
         evaluation=_evaluation(model, X, y, truth, rivals, int(cv), seed, shows_progress(verbose))
         if evaluate
         else None,
-        graph=None if fitted.graph is None else graph_content(fitted.graph, fitted.networks.n_members),
+        graph=None if fitted.graph is None else graph_content(fitted.graph),
         training=training_content(fitted.history, fitted.validation_loss, _warmup(model)),
         columns=table_columns(fitted.preprocessing, len(truth[0])),
         settings=settings_of(model),
@@ -120,11 +121,14 @@ def report_content(
 
 def _warmup(model: NetworkEstimator) -> int:
     """Return the number of epochs before the best epoch counts."""
-    book, plan = model.model_.folds, checked_plan(model, model.n_features_in_)
-    regularizers = model.regularizers if book is None else book.regularizers
-    if book is None and isinstance(model, CastleOptions):
-        regularizers = [Castle(objective=model.objective)]
-    phases = phases_for(regularizers, plan.max_epochs, plan.warmup)
+    book = model.model_.folds
+    if book is not None and book.regularizers is not None:
+        regularizers = book.regularizers
+    elif isinstance(model, CastleOptions):
+        regularizers = (Castle(objective=model.objective),)
+    else:
+        regularizers = getattr(model, "regularizers", None) or ()  # None if they could not be saved
+    phases = phases_for(regularizers, int(model.max_epochs), (model.recipe or DEFAULT_RECIPE).warmup)
     return sum(phase.epochs for phase in phases if not phase.counts)
 
 

@@ -44,8 +44,8 @@ def out_of_fold(
     """Train clones of the model, the plain network and the rivals on all folds but one, and predict that one.
 
     Both networks start from the same weights in each fold. Rivals get the columns as the model reads them. The guess is
-    the mean of the training rows, or their base rates. Returned are, by method, the model first, values of shape (rows,) or probabilities of shape (rows, classes) for each
-    target; and the fold that left each row out.
+    the mean of the training rows, or their base rates. Returned are, by method, the model first, values of shape
+    (rows,) or probabilities of shape (rows, classes) for each target; and the fold that left each row out.
     """
     targets = model.model_.targets
     n_rows = len(truth[0])
@@ -104,6 +104,11 @@ def model_name(model: NetworkEstimator) -> str:
 def single(model: NetworkEstimator) -> NetworkEstimator:
     """Return the estimator to train in each fold: of a cross-validated one, that with its strengths and networks."""
     book = model.model_.folds
+    if (model if book is None else book).regularizers is None:
+        raise ValueError(
+            f"this {type(model).__name__} cannot be trained again to measure how well it predicts, because its file "
+            "does not hold its regularizers: pass evaluate=False, or write the report before you save the model"
+        )
     if book is None:
         return clone(model).set_params(verbose=False)
     castle = castle_of(book.regularizers)

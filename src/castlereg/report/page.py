@@ -148,7 +148,7 @@ def _graph_data(graph: GraphContent) -> dict[str, Any]:
         ],
         "shown": graph.shown,
         "total": graph.n_edges,
-        "networks": graph.n_networks,
+        "captions": {view.key: view.caption for view in graph.views},
     }
 
 
@@ -168,7 +168,7 @@ def page_template() -> Template:
         # str itself, not Markup, which is what macros return.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters |= {"number": number, "weight": "{:#.3g}".format, "percent": _percent}
+    environment.filters |= {"number": number, "weight": "{:#.3g}".format, "group": "{:,}".format, "percent": _percent}
     environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart, decimals_of)}
     return environment.get_template("page.html")
 

@@ -200,6 +200,8 @@ def judged(method: str, difference: Interval, score: float) -> Difference:
     'worse'
     """
     decimals = decimals_of([difference])
+    if 0 in (round(difference.low, decimals), round(difference.high, decimals)):
+        decimals += 1
     low, high = round(difference.low, decimals), round(difference.high, decimals)
     if low <= 0 <= high:
         verdict = "within noise"
@@ -213,22 +215,18 @@ def judged(method: str, difference: Interval, score: float) -> Difference:
 def decimals_of(scores: Sequence[Interval]) -> int:
     """Return how many decimals to show: up to the first uncertain digit, and at least two below 10.
 
-    One more where an interval without zero would otherwise seem to hold it. Below zero for millions: three digits.
+    Below zero for millions: three digits.
 
     >>> decimals_of([Interval(0.47, 0.41, 0.55)]), decimals_of([Interval(0.4712, 0.4695, 0.4729)])
     (2, 3)
-    >>> decimals_of([Interval(54.1, 50.2, 58.3)]), decimals_of([Interval(0.02, 0.004, 0.04)])
-    (1, 3)
+    >>> decimals_of([Interval(54.1, 50.2, 58.3)])
+    1
     """
     half_width = max((score.high - score.low) / 2 for score in scores)
     size = max(abs(score.value) for score in scores)
     least = 2 if size < 10 else 1 if size < 100 else 0 if size < _LARGE else 2 - math.floor(math.log10(size))
     # An interval without width, as when all of a few rows are predicted right, says nothing about decimals.
-    decimals = max(least, math.ceil(-math.log10(half_width))) if half_width > 0 else least
-    return decimals + any(
-        score.low * score.high > 0 and 0 in (round(score.low, decimals), round(score.high, decimals))
-        for score in scores
-    )
+    return max(least, math.ceil(-math.log10(half_width))) if half_width > 0 else least
 
 
 def number(value: float, decimals: int) -> str:
@@ -278,7 +276,7 @@ def _verdict(model: str, measure: Measure, differences: tuple[Difference, ...], 
         others = [in_words[difference.method] for difference in differences if difference.verdict == verdict]
         if others:
             parts.append(f"{words} {_listed(others)}")
-    return first, f"On the same rows it is {'; '.join(parts)}."
+    return first, f"On the same rows it is {'; and '.join(['; '.join(parts[:-1]), parts[-1]][-len(parts) :])}."
 
 
 def _listed(names: list[str]) -> str:
