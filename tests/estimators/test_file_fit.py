@@ -158,10 +158,15 @@ def test_ctrl_c_leaves_the_best_model_so_far(
         return made
 
     monkeypatch.setattr(FileSource, "runner", runner)
+    model = CastleRegressor(**OPTIONS)
     with pytest.warns(UserWarning) as caught:
-        model = CastleRegressor(**OPTIONS).fit_file(folder / "flats.parquet", "y", chunk_rows=1024)
+        model.fit_file(folder / "flats.parquet", "y", chunk_rows=1024, on_interrupt="keep")
     assert any("interrupted after 2 of at most 12" in str(w.message) for w in caught)
     assert len(model.history_) == 2
+    kept = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit_file(folder / "flats.csv", "y", columns=["a"], chunk_rows=1024)
+    assert vars(model) == kept
 
 
 def test_errors_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from castlereg.data.reading import MISSING_MARKS
+from castlereg.data.texts import MISSING_MARKS
 from castlereg.notices import warn_user
 
 _GROUPS = {".": r"[, \u00a0\u202f'’]", ",": r"[. \u00a0\u202f'’]"}  # marks between thousands, by decimal mark  # noqa: RUF001

@@ -67,7 +67,10 @@ def _separated(separator: str) -> _Writer:
 def _json_lines(frame: pd.DataFrame, file: IO[bytes]) -> None:
     names = [str(name) for name in frame.columns]
     for row in zip(*(frame.iloc[:, j] for j in range(len(names))), strict=True):
-        record = {name: None if pd.isna(value) else value for name, value in zip(names, row, strict=True)}
+        record = {
+            name: None if pd.isna(value) or value in _INFINITE else value
+            for name, value in zip(names, row, strict=True)
+        }
         file.write(json.dumps(record, ensure_ascii=False, allow_nan=False, default=_as_json).encode() + b"\n")
 
 
@@ -120,6 +123,7 @@ def _in_excel(value: Any) -> Any:
     return str(value) if getattr(value, "tzinfo", None) is not None else value
 
 
+_INFINITE = (float("inf"), float("-inf"))  # neither does JSON have them
 _EXCEL_ROWS = 1_048_576
 _TEXT: dict[str, _Writer] = {
     ".csv": _separated(","),

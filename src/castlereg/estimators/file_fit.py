@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Self
 
@@ -13,6 +14,7 @@ from castlereg.graph.constraints import graph_rules
 from castlereg.options import check_integer
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import fit
+from castlereg.training import OnInterrupt
 from castlereg.training.file_source import PIECE
 
 
@@ -30,6 +32,7 @@ class FileFit(Ensemble):
         separator: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
+        on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train on a file that may be larger than memory.
 
@@ -53,6 +56,8 @@ class FileFit(Ensemble):
             Columns to predict from; all others by default.
         separator, decimal, encoding : str, optional
             How text files are written, such as ``";"``, ``","`` and ``"cp1252"``; detected by default.
+        on_interrupt : {"raise", "keep"}
+            As in :meth:`fit`.
 
         Notes
         -----
@@ -77,10 +82,13 @@ class FileFit(Ensemble):
             raise ValueError("bootstrap=True draws from all rows at once, which fit_file never has: use fit, or False")
         names = ("target_kind", "categorical_features", "class_weight")
         options = {name: getattr(self, name) for name in names}
+        options |= {"chunk_rows": int(chunk_rows), "drop_unusable": self.unusable_columns == "drop"}
         text = {"separator": separator, "decimal": decimal, "encoding": encoding}
-        data = FileData.opened(path, target, validation, columns, text, chunk_rows=int(chunk_rows), **options)
+        data = FileData.opened(path, target, validation, columns, text, **options)
         edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
-        self.model_ = fit(self._request(data, len(data.features), edges))
-        self.n_features_in_ = len(data.features)
-        self.feature_names_in_ = np.array(data.features, object)
+        request = self._request(data, len(data.features), edges)
+        with self._unchanged_by_errors():
+            self.model_ = fit(replace(request, on_interrupt=on_interrupt))
+            self.n_features_in_ = len(data.features)
+            self.feature_names_in_ = np.array(data.features, object)
         return self

@@ -183,7 +183,7 @@ class Networks:
 
     def _members_with(self, table: Table) -> Iterator[tuple[Parameters, Batch, Layout, Any]]:
         """Go through the members: weights, the rows as each sees them, the layout, units of the losses."""
-        weight = np.ones(len(table.inputs), np.float32) if table.weight is None else table.weight
+        weight = np.ones(len(table.inputs)) if table.weight is None else table.weight.astype(np.float64)
         for member in range(self.n_members):
             by = self.standardization.of_member(member)
             units = np.ones(self.layout.n_nodes, np.float32) if by.null_loss is None else by.null_loss
@@ -273,6 +273,34 @@ class HeldOut:
         ]
         positions = [np.searchsorted(chosen, np.intersect1d(rows, chosen)) for rows in indices]
         return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions)
+
+
+@dataclass(frozen=True)
+class HeldOutPredictions:
+    """True values of held-out rows, and the mean prediction of the networks that were not trained on them.
+
+    Each target has values of shape (rows,), and predictions of shape (rows,) or (rows, classes).
+    """
+
+    truth: Sequence[NDArray[Any]]
+    predicted: Sequence[NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, networks: Networks, held_out: HeldOut) -> HeldOutPredictions:
+        """Predict the held-out rows of every network."""
+        n_rows = len(held_out.cells)
+        totals = [
+            np.zeros((n_rows, len(target.classes)) if isinstance(target, ClassTarget) else n_rows)
+            for target in networks.preprocessing.targets
+        ]
+        counts = np.zeros(n_rows)
+        for member, rows in enumerate(held_out.by_member):
+            counts[rows] += 1
+            predictions = networks.of_members(np.array([member])).predict(held_out.cells[rows])
+            for total, predicted in zip(totals, predictions, strict=True):
+                total[rows] += predicted[0]
+        means = [total / counts.reshape(-1, *[1] * (total.ndim - 1)) for total in totals]
+        return cls(list(held_out.truth), means)
 
 
 def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_out: HeldOut) -> float:

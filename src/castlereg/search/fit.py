@@ -17,10 +17,11 @@ from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_spli
 from castlereg.data.table import MOST_AT_ONCE, Table, blocks
 from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted_by_class
 from castlereg.fitted.model import FittedModel, FoldBook
-from castlereg.fitted.networks import HeldOut, Networks, evenly, learned_graph
+from castlereg.fitted.networks import HeldOut, HeldOutPredictions, Networks, evenly, learned_graph
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.notices import FitWarning, warn_user
+from castlereg.options import check_choice
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
@@ -31,13 +32,21 @@ from castlereg.search.request import Assignment, CrossValidation, FitRequest, Fo
 
 def fit(request: FitRequest) -> FittedModel:
     """Train the networks that a request asks for, choose among candidates, and learn the graph."""
+    check_choice("on_interrupt", request.on_interrupt, ["raise", "keep"])
     for candidate in request.candidates:
         check_regularizers(candidate, request.plan.hidden_layer_sizes)
     with request.data.prepared(request) as rows:
         _check_required(rows.preprocessing, request.edges)
         begun = time.perf_counter()
-        options: dict[str, Any] = {"candidates": request.candidates, "seeds": rows.seeds, "progress": request.verbose}
-        grid = train_folds(rows.source, rows.folds, request.plan, **options)
+        grid = train_folds(
+            rows.source,
+            rows.folds,
+            request.plan,
+            candidates=request.candidates,
+            seeds=rows.seeds,
+            progress=request.verbose,
+            on_interrupt=request.on_interrupt,
+        )
         seconds = (time.perf_counter() - begun) / grid.losses.size
         rules, best, results = request.cross_validation, 0, None
         scores = -grid.losses if rules is None or rules.score is None else _scores(rules.score, grid, rows)
@@ -48,13 +57,13 @@ def fit(request: FitRequest) -> FittedModel:
         trained = grid.trained(best)  # a network may have failed, with a warning
         stack = grid.networks(best, trained)
         networks = Networks.of(rows.preprocessing, stack)
-        graph = None
+        graph, held_out = None, rows.held_out(trained)
         if networks.has_all_nodes:
             graph = learned_graph(
                 networks,
                 request.data.names,
                 grid.candidates[best],
-                held_out=rows.held_out(trained),
+                held_out=held_out,
                 some_rows=rows.some_rows,
                 traits=rows.traits(),
                 edges=request.edges,
@@ -67,7 +76,8 @@ def fit(request: FitRequest) -> FittedModel:
             book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
         for doubt in doubts(rows, grid, scores, best):
             warn_user(doubt, FitWarning)
-        return FittedModel(networks, stack.history, float(stack.validation_loss.mean()), graph, book)
+        loss = float(stack.validation_loss.mean())
+        return FittedModel(networks, stack.history, loss, graph, book, HeldOutPredictions.of(networks, held_out))
 
 
 def _agreement_of(request: FitRequest, n_networks: int) -> str:
@@ -103,10 +113,11 @@ def _errors(networks: Networks, rows: Rows) -> list[NDArray[np.float64]]:
 
 
 def _check_required(preprocessing: Preprocessing, edges: EdgeRules | None) -> None:
-    """Reject required edges of constant columns, which have no edges."""
+    """Reject required edges of constant and unusable columns, which have no edges."""
     for k, column in enumerate(preprocessing.schema):
         if edges is not None and column.constant and (edges.required[k].any() or edges.required[:, k].any()):
-            raise ValueError(f"an edge of {column.name!r} is required, but the column is constant")
+            state = "unusable" if column.kind == "unusable" else "constant"
+            raise ValueError(f"an edge of {column.name!r} is required, but the column is {state}")
 
 
 def _searched(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
@@ -154,6 +165,7 @@ class TableData:
     target_kinds: Sequence[TargetKind]
     categorical: Sequence[bool]  # columns that the user calls categorical
     class_weight: Any = None  # as in scikit-learn; None for regression
+    drop_unusable: bool = False  # whether identifiers and free text are left without influence, or raise
 
     @contextmanager
     def prepared(self, request: FitRequest) -> Iterator[AssignedTable]:
@@ -169,6 +181,7 @@ class TableData:
             ),
             categorical=self.categorical,
             clipped=request.clipped,
+            drop_unusable=self.drop_unusable,
         )
         if self.class_weight is not None:
             rows = weighted_by_class(rows, preprocessing.targets, self.class_weight)

@@ -19,7 +19,7 @@ from castlereg.fitted.networks import HeldOut
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.search.grid import Candidate
-from castlereg.training import Plan
+from castlereg.training import OnInterrupt, Plan
 from castlereg.training.sources import Source
 
 Score = Callable[[FittedModel, NDArray[np.int64]], float]
@@ -99,3 +99,4 @@ class FitRequest:
     bootstrap: bool = False  # whether each of them has its own training rows, drawn with replacement
     cross_validation: CrossValidation | None = None
     verbose: bool = False
+    on_interrupt: OnInterrupt = "raise"  # whether Ctrl-C raises, or ends the fit with the best so far

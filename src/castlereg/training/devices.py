@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax._src import xla_bridge  # there is no public way to ask whether JAX has started
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from castlereg.options import check_integer
@@ -22,6 +24,27 @@ EVERYWHERE = PartitionSpec()
 _QUICK = {"xla_cpu_use_fusion_emitters": False}
 
 _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg_devices", default=None)
+
+
+_forked_too_late = False  # whether JAX had started before this process was forked
+
+
+def _note_fork() -> None:
+    global _forked_too_late
+    _forked_too_late = _forked_too_late or bool(getattr(xla_bridge, "_backends", False))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def check_not_forked() -> None:
+    """Raise an error where JAX would wait forever: its threads stay behind in the process that was forked."""
+    if _forked_too_late:
+        raise RuntimeError(
+            "this process was forked after JAX had started, and JAX would hang here: start processes by "
+            "multiprocessing.get_context('spawn') or 'forkserver', or use joblib (n_jobs)"
+        )
 
 
 @cache
@@ -79,6 +102,7 @@ def use_devices(devices: int | Sequence[jax.Device] | None = None) -> Iterator[N
 
 def training_mesh(n_members: int) -> Mesh:
     """Return the devices that share the members: at most one per member."""
+    check_not_forked()
     prepare_jax()
     chosen, known = _chosen.get(), jax.local_devices()
     if isinstance(chosen, int):
@@ -103,6 +127,14 @@ def sharded(mesh: Mesh) -> NamedSharding:
 def replicated(mesh: Mesh) -> NamedSharding:
     """Place a copy on every device of a mesh."""
     return NamedSharding(mesh, EVERYWHERE)
+
+
+def wait_for(array: Any) -> None:
+    """Wait until an array is computed; unlike while JAX waits, Ctrl-C is heard at once."""
+    begun = time.perf_counter()
+    while not array.is_ready():
+        waited = time.perf_counter() - begun
+        time.sleep(min(max(1e-4, waited / 50), 0.02))
 
 
 def release() -> None:

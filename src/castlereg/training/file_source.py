@@ -24,7 +24,7 @@ from castlereg.data.table import (
 )
 from castlereg.layout import Layout
 from castlereg.training import program
-from castlereg.training.devices import lanes, replicated
+from castlereg.training.devices import lanes, replicated, wait_for
 from castlereg.training.plan import Member
 from castlereg.training.sources import Draws, Prepared, Progress
 from castlereg.training.stack import Stack
@@ -194,6 +194,7 @@ class _FileRunner:
             done.append(totals)
             steps += chunk_steps
             progress(len(done) / self.source.n_chunks)
+        wait_for(totals)
         means = stack.read(totals) / np.maximum(steps, 1).astype(np.float32)[:, None]
         stack.states, log = self.end(states, moving, stack.place(means), inputs, shared)
         return log[:, None]
@@ -204,7 +205,7 @@ class _FileRunner:
         pieces = source.order.permutation(source.rows.pieces())
         for number, first in enumerate(range(0, len(pieces), source.pieces_per_chunk)):
             if number >= 2:
-                jax.block_until_ready(done[number - 2])  # the program that works on this buffer
+                wait_for(done[number - 2])  # the program that works on this buffer
             buffer = self.buffers[number % 2]
             n_rows = source.read(*buffer, pieces[first : first + source.pieces_per_chunk])
             for stream in self.draws.streams:
