@@ -137,6 +137,13 @@ def test_choice_by_mean_and_by_one_standard_error() -> None:
     assert choose(scores[:, :1], strengths) == 0  # one fold has no standard error
 
 
+@pytest.mark.parametrize("strengths", [None, [(0.01,), (0.1,), (1.0,)]])
+def test_when_every_candidate_has_a_failed_fold_the_one_with_fewest_is_chosen(strengths: Any) -> None:
+    failed = -np.inf
+    assert choose(np.array([[failed, failed, -1.0], [failed, -2.0, -3.0], [-2.5, -2.6, failed]]), strengths) == 1
+    assert choose(np.array([[failed, -5.0], [np.nan, -4.0], [failed, failed]]), strengths) == 1
+
+
 def test_strengths_are_named() -> None:
     assert strengths_of([Castle(0.1, 0.5), Dropout(0.3)]) == {
         "reg_beta": 0.1,

@@ -165,8 +165,10 @@ def _streamed(
 
 
 def used_columns(graph: CausalGraph, target: str) -> list[str]:
-    """Name the target's parents in the graph, strongest first: the same edges as everywhere else."""
-    return graph.parents(target)
+    """Name the columns that help to predict the target and that an edge joins to it, either way, strongest first."""
+    weights, parents = graph.learned_weights[target].sort_values(ascending=False), graph.parents(target)
+    away = [name for name in graph.children(target) if weights[name] >= graph.threshold]
+    return [str(name) for name in weights.index if name in (*parents, *away)]
 
 
 def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:

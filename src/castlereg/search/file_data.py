@@ -208,6 +208,10 @@ class AssignedFile(Assignment):
         """Measure the columns and the target that are numbers, in the units of the table."""
         return ColumnTraits.of_blocks(self._values, numbers_among(self.preprocessing))
 
+    def counts(self, fold: int | None = None) -> list[NDArray[np.int64]]:
+        """Count the rows of each class of the target; folds share their rows."""
+        return [self.of_target.counts_of(target) for target in self.preprocessing.targets]
+
     def _values(self) -> Iterator[NDArray[np.float64]]:
         """Go through some training rows in the user's order and units; levels of more than two are 0."""
         target, layout = self.preprocessing.targets[0], self.preprocessing.layout

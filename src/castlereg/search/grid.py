@@ -77,7 +77,11 @@ def choose(scores: NDArray[np.float64], strengths: Sequence[tuple[float, ...]] |
     1
     """
     means = scores.mean(axis=1)
-    best = int(np.where(np.isnan(means), -np.inf, means).argmax())
+    if not np.isfinite(means).any():  # every candidate has a fold that failed: fewest such folds, then the best mean
+        finite = np.isfinite(scores)
+        sums = np.where(finite, scores, 0.0).sum(axis=1)
+        return max(range(len(scores)), key=lambda i: (finite[i].sum(), sums[i]))
+    best = int(np.where(np.isfinite(means), means, -np.inf).argmax())
     if strengths is None:
         return best
     n_folds = scores.shape[1]

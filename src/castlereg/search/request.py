@@ -68,6 +68,10 @@ class Assignment(ABC):
     def traits(self) -> ColumnTraits | None:
         """Measure the columns and targets that are numbers, in the units of the table."""
 
+    @abstractmethod
+    def counts(self, fold: int | None = None) -> list[NDArray[np.int64]]:
+        """Count the rows of each class of every target, or all rows of a numeric one; or a fold's training rows."""
+
 
 class Data(Protocol):
     """Rows to learn from, in memory or in a file."""
