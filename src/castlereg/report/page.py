@@ -6,6 +6,7 @@ import base64
 import datetime
 import hashlib
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -168,9 +169,24 @@ def page_template() -> Template:
         # str itself, not Markup, which is what macros return.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters |= {"number": number, "weight": "{:#.3g}".format, "group": "{:,}".format, "percent": _percent}
+    environment.filters |= {
+        "number": number,
+        "weight": "{:#.3g}".format,
+        "group": "{:,}".format,
+        "unturned": unturned,
+        "percent": _percent,
+    }
     environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart, decimals_of)}
     return environment.get_template("page.html")
+
+
+def unturned(text: str) -> str:
+    r"""Remove characters that turn the direction of what follows; one name in a sentence would turn the rest of it.
+
+    >>> unturned("Into y: a\u202eb, c.")
+    'Into y: ab, c.'
+    """
+    return re.sub("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text)
 
 
 def _percent(value: float | None) -> str:
