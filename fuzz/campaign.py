@@ -38,8 +38,8 @@ PARTS = {
     part.name: part
     for part in (
         Part("tables", "tables through fit, predict, save, load and ONNX", 10_000),
-        Part("files", "chains of damaged or edited model files through load", 1_200, recycle=200),
-        Part("csv", "chains of damaged table files through TableFile", 1_200, recycle=200),
+        Part("files", "chains of damaged or edited model files through load", 5_000, recycle=500),
+        Part("csv", "chains of damaged table files through TableFile", 5_000, recycle=500),
         Part("kills", "commands killed while they run", 150, limit=300, recycle=50),
         Part("limits", "commands short of disk, memory or permissions", 40, limit=300, recycle=40),
         Part("threads", "models used by 50 threads", 20, limit=300, recycle=20),
@@ -137,7 +137,7 @@ class Worker:
             flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()
             with open(self.folder / f"{self.part.name}.stderr", "ab") as errors:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "fuzz.worker", self.part.name, str(self.folder / "work")],
+                    [sys.executable, "-m", "fuzz.worker", self.part.name, str(work_folder(self.folder, self.part))],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
@@ -148,10 +148,15 @@ class Worker:
         return self._process
 
 
+def work_folder(folder: Path, part: Part) -> Path:
+    """Return where the files of cases are, each in a folder of its own while it runs."""
+    return folder / f"{part.name}.work"
+
+
 def run(part: Part, folder: Path, *, count: int, jobs: int, seconds: float | None) -> Log:
     """Run the cases of a part that wait, side by side, until all are done or the time is over."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "work").mkdir(exist_ok=True)
+    work_folder(folder, part).mkdir(exist_ok=True)
     log = Log(folder, part.name)
     seeds = log.waiting(count)
     until = None if seconds is None else time.monotonic() + seconds
@@ -183,7 +188,7 @@ def run(part: Part, folder: Path, *, count: int, jobs: int, seconds: float | Non
             thread.start()
         for thread in threads:
             thread.join()
-    shutil.rmtree(folder / "work", ignore_errors=True)
+    shutil.rmtree(work_folder(folder, part), ignore_errors=True)
     return log
 
 

@@ -33,27 +33,27 @@ NAMES = (
 def numbers(rng: Rng, n: int) -> Any:
     """Numbers of any scale and shape."""
     values = rng.normal(size=n)
-    draw = rng.integers(22)
+    draw = rng.integers(19)
     if draw < 8:
         return values * 10.0 ** rng.integers(-3, 4) + rng.integers(-2, 3) * 100
     scales = {8: 1e-300, 9: 1e-40, 10: 1e-20, 11: 1e20, 12: 1e37, 13: 5e-324}
     if draw in scales:
         return values * scales[int(draw)]
     if draw == 14:
-        return 1e15 + rng.integers(0, 5, n).astype(float)
+        return 1.0 + values * 1e-14
     if draw == 15:
-        return 1.0 + values * 1e-15
-    if draw == 16:
         return rng.standard_cauchy(n) ** 3
-    if draw == 17:
-        return np.where(rng.random(n) < 0.9, 0.0, values * 1e6)
-    if draw == 18:
-        return np.where(rng.random(n) < 0.5, -0.0, rng.choice([0.0, 1.0, 5e-324], n))
-    if draw == 19:
+    if draw == 16:
         return values.astype(rng.choice(np.array(["f4", "f2", ">f8", ">f4"])))
-    if draw == 20:
-        return rng.choice([3.4e38, -3.4e38, 0.0, 1.0], n)
+    if draw == 17:
+        return rng.permutation(n) + int(rng.choice([0, 1, 10**9]))
     return np.exp(rng.uniform(-700, 80, n))
+
+
+def few_numbers(rng: Rng, n: int) -> Any:
+    """Numbers of few different values, some far apart and some next to each other."""
+    pools: list[list[float]] = [[3.4e38, -3.4e38, 0.0], [-0.0, 0.0], [0.0, 5e-324], [1e15, 1e15 + 1, 1e15 + 2], [0.0, 1e6]]
+    return rng.choice(pools[int(rng.integers(len(pools)))], n)
 
 
 def extreme_numbers(rng: Rng, n: int) -> Any:
@@ -70,7 +70,7 @@ def whole_numbers(rng: Rng, n: int) -> Any:
     if draw < 3:
         return rng.integers(0, 2 + rng.integers(12), n)
     if draw == 3:
-        return rng.permutation(n) + int(rng.choice([0, 1, 10**9]))
+        return np.sort(rng.integers(0, 10**6, n))
     if draw == 4:
         return rng.choice(np.array([2**63 - 1, -(2**63), 0, 1, 2**53 + 1]), n)
     if draw == 5:
@@ -86,8 +86,14 @@ def booleans(rng: Rng, n: int) -> Any:
 
 
 def texts(rng: Rng, n: int) -> Any:
+    """Text of three plain levels, as far as there are rows."""
+    levels = rng.choice(np.array(TEXTS[:10], object), 3, replace=False)
+    return rng.permutation(np.resize(levels, n)).astype(object)
+
+
+def odd_texts(rng: Rng, n: int) -> Any:
     """Text of a few levels, some odd."""
-    levels = rng.choice(np.array(TEXTS[:10] if rng.random() < 0.6 else TEXTS, object), 1 + rng.integers(6))
+    levels = rng.choice(np.array(TEXTS, object), 1 + rng.integers(6))
     drawn = rng.choice(levels, n).astype(object)
     return drawn if rng.random() < 0.5 else pd.Series(drawn, dtype=object)
 
@@ -229,18 +235,20 @@ def many_levels(rng: Rng, n: int) -> Any:
     return np.array([f"level {k}" for k in rng.integers(0, max(n // 3, 1), n)], object)
 
 
-TAME: dict[str, Draw] = {"numbers": numbers, "whole": whole_numbers, "bool": booleans, "text": texts, "category": categories}
+TAME: dict[str, Draw] = {"numbers": numbers, "bool": booleans, "text": texts}
 ODD: dict[str, Draw] = {
+    **{"whole": whole_numbers, "few": few_numbers, "category": categories, "odd text": odd_texts},
     **{"dates": dates, "nullable": nullable, "constant": constants, "written": written_numbers, "levels": many_levels},
     **{"objects": objects, "types": odd_types, "extreme": extreme_numbers, "free": free_texts},
 }
 
 
-def with_missing(rng: Rng, column: pd.Series) -> pd.Series:
-    """Take values away: some, a block, all, or all but one."""
+def with_missing(rng: Rng, column: pd.Series, is_tame: bool) -> pd.Series:
+    """Take values away: some, or else perhaps a block, all, or all but one."""
     n = len(column)
-    draw = rng.integers(6)
+    draw = rng.integers(6) if not is_tame else 0
     where = rng.random(n) < 0.3
+    where[:1] |= is_tame
     if draw == 3:
         where = np.arange(n) < n // 2
     elif draw == 4:
