@@ -9,9 +9,52 @@ import numpy as np
 Rng = np.random.Generator
 
 _TOKENS = (
-    *(b"", b"\0", b"\xff", b"\xef\xbb\xbf", b"\xff\xfe", b"\r", b"\n", b"\r\n", b'"', b"'", b",", b";", b"\t", b"|", b"{", b"}"),
-    *(b"[", b"]", b"nan", b"NaN", b"inf", b"-1", b"1e999", b"9" * 400, b"../../x", b"\x80", b"\xf0\x9f\x98\x80", b"\\u0000"),
-    *(b"\xed\xa0\x80", b"=1+1", b"#", b'""', b'","', b"null", b"true", b"PK\x03\x04", b"PAR1", b"\x1f\x8b", b" " * 50, b"A" * 9000),
+    *(
+        b"",
+        b"\0",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b'"',
+        b"'",
+        b",",
+        b";",
+        b"\t",
+        b"|",
+        b"{",
+        b"}",
+    ),
+    *(
+        b"[",
+        b"]",
+        b"nan",
+        b"NaN",
+        b"inf",
+        b"-1",
+        b"1e999",
+        b"9" * 400,
+        b"../../x",
+        b"\x80",
+        b"\xf0\x9f\x98\x80",
+        b"\\u0000",
+    ),
+    *(
+        b"\xed\xa0\x80",
+        b"=1+1",
+        b"#",
+        b'""',
+        b'","',
+        b"null",
+        b"true",
+        b"PK\x03\x04",
+        b"PAR1",
+        b"\x1f\x8b",
+        b" " * 50,
+        b"A" * 9000,
+    ),
 )
 
 
@@ -64,7 +107,17 @@ def enlarge(content: bytes, rng: Rng) -> bytes:
     return content[:at] + numbers[int(rng.integers(len(numbers)))].to_bytes(width, "little") + content[at + width :]
 
 
-MUTATIONS: tuple[Callable[[bytes, Rng], bytes], ...] = (flip, flip, overwrite, cut, repeat, insert, insert, move, enlarge)
+MUTATIONS: tuple[Callable[[bytes, Rng], bytes], ...] = (
+    flip,
+    flip,
+    overwrite,
+    cut,
+    repeat,
+    insert,
+    insert,
+    move,
+    enlarge,
+)
 
 
 def mutated(content: bytes, rng: Rng) -> bytes:

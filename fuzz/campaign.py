@@ -41,7 +41,7 @@ PARTS = {
         Part("files", "chains of damaged or edited model files through load", 5_000, recycle=500),
         Part("csv", "chains of damaged table files through TableFile", 5_000, recycle=500),
         Part("kills", "commands killed while they run", 150, limit=300, recycle=50),
-        Part("limits", "commands short of disk, memory or permissions", 40, limit=300, recycle=40),
+        Part("limits", "commands short of disk, memory or permissions", 110, limit=300, recycle=40),
         Part("threads", "models used by 50 threads", 20, limit=300, recycle=20),
     )
 }
@@ -61,6 +61,8 @@ class Log:
                     continue
                 self.answers[answer["seed"]] = answer
         self._file: IO[str] = open(self.path, "a", encoding="utf-8")  # noqa: SIM115
+        if self._file.tell() and not self.path.read_bytes().endswith(b"\n"):
+            self._file.write("\n")
         self._lock = threading.Lock()
 
     def add(self, answer: dict[str, Any]) -> None:
@@ -133,7 +135,7 @@ class Worker:
 
     def _started(self) -> subprocess.Popen[str]:
         if self._process is None:
-            path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+            path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(ROOT), str(ROOT / "src")]).strip(os.pathsep)
             flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()
             with open(self.folder / f"{self.part.name}.stderr", "ab") as errors:
                 self._process = subprocess.Popen(

@@ -59,8 +59,8 @@ def run(
         watch(child)
     finally:
         code = _wait(child, limit)
-    texts = [stream.read_text(encoding="utf-8", errors="replace") for stream in streams]
-    return Ended(code, *texts, time.perf_counter() - start)
+    output, errors = (stream.read_text(encoding="utf-8", errors="replace") for stream in streams)
+    return Ended(code, output, errors, time.perf_counter() - start)
 
 
 def _become(arguments: list[str], folder: Path, streams: list[Path], inside: Callable[[], None]) -> None:
@@ -106,5 +106,7 @@ def _wait(child: int, limit: float) -> int:
 def write_table(path: Path, rows: int = 40) -> None:
     """Write a small table with a target ``y``."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.normal(size=rows), "b": rng.choice(["u", "v", "w"], rows), "c": rng.normal(size=rows)})
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=rows), "b": rng.choice(["u", "v", "w"], rows), "c": rng.normal(size=rows)}
+    )
     frame.assign(y=frame["a"] * 2 + rng.normal(size=rows)).to_csv(path, index=False)

@@ -46,7 +46,10 @@ def commands() -> dict[str, Command]:
 
     if not hasattr(cli, "report"):
         return COMMANDS
-    return {**COMMANDS, "report": Command(("report", "model.castle", "table.csv", "-o", "out.html", "--quiet"), "out.html")}
+    return {
+        **COMMANDS,
+        "report": Command(("report", "model.castle", "table.csv", "-o", "out.html", "--quiet"), "out.html"),
+    }
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def reference(name: str, folder: Path) -> Reference:
     command = commands()[name]
     written, ended = [], []
     for number in (1, 2):
-        place = _prepared(folder / f"reference-{name.replace(' ', '')}-{number}", folder)
+        place = prepared(folder / f"reference-{name.replace(' ', '')}-{number}", folder)
         ended.append(_finished(run(list(command.arguments), place)))
         written.append(_content(place / command.output))
     return Reference(written[0], ended[1].seconds, written[1])
@@ -78,7 +81,7 @@ def check(seed: int, folder: Path) -> Counts:
     command, shared = known[name], folder.parent
     expected = reference(name, shared)
     is_same = expected.content == expected.again  # otherwise the file has a date or the like in it
-    place = _prepared(folder / "run", shared)
+    place = prepared(folder / "run", shared)
     output = place / command.output
     old = None
     if rng.random() < 0.6 and name != "experiment":
@@ -95,7 +98,9 @@ def check(seed: int, folder: Path) -> Counts:
         _finished(ended)
     unfinished = list(place.glob(".*.unfinished"))
     allowed = {"table.csv", "model.castle", command.output, *(path.name for path in unfinished)}
-    expect({path.name for path in place.iterdir()} <= allowed, f"unknown files: {sorted(p.name for p in place.iterdir())}")
+    expect(
+        {path.name for path in place.iterdir()} <= allowed, f"unknown files: {sorted(p.name for p in place.iterdir())}"
+    )
     counts = {"kills": int(was_killed), "ended before": int(not was_killed), "unfinished files": len(unfinished)}
     if name == "experiment":
         _finished(run(list(command.arguments), place))
@@ -115,7 +120,7 @@ def check(seed: int, folder: Path) -> Counts:
     return counts
 
 
-def _prepared(place: Path, shared: Path) -> Path:
+def prepared(place: Path, shared: Path) -> Path:
     """Make a folder with a table and a model, which is fitted once."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)

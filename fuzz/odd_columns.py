@@ -18,15 +18,99 @@ Draw = Callable[[Rng, int], Any]
 TEXTS = (
     *("a", "b", "c", "d", "e", "yes", "no", "low", "high", "Oslo", "", " ", "  x ", "?", "-", ".", "NA", "nan", "None"),
     *("1", "2", "2.5", "1e5", "1,5", "inf", "-inf", "NaN", "True", "False", "0x10", "1_000", "12 kg", "(other)"),
-    *("2020-01-01", "31.12.2024", "2024-02-30", "12:30", "naïve", "e\u0301", "\u00e9", "日本語", "שלום", "\u202eabc", "😀", "\u200b"),
-    *("<script>alert(1)</script>", "'", '"', '""', ",", ";", "\t", "a\nb", "a\r\nb", "\\", "\x00", "\x07", "\ufeff", "x" * 3000),
+    *(
+        "2020-01-01",
+        "31.12.2024",
+        "2024-02-30",
+        "12:30",
+        "naïve",
+        "e\u0301",
+        "\u00e9",
+        "日本語",
+        "שלום",
+        "\u202eabc",
+        "😀",
+        "\u200b",
+    ),
+    *(
+        "<script>alert(1)</script>",
+        "'",
+        '"',
+        '""',
+        ",",
+        ";",
+        "\t",
+        "a\nb",
+        "a\r\nb",
+        "\\",
+        "\x00",
+        "\x07",
+        "\ufeff",
+        "x" * 3000,
+    ),
     *("=1+1", "@a", "#", "%s", "{0}", "(missing)", "(not known)", "\ud800", "\U0010ffff"),
 )
 NAMES = (
-    *("a", "b", "c", "price", "two words", "", " ", "y", "x0", "x1", "target", "prediction", "n" * 2000, "naïve", "日本語"),
-    *("\u202eevil", "e\u0301", "\u00e9", "<script>alert(1)</script>", "</td><b>", "&amp;", "'", '"', "a,b", "a;b", "a\tb", "a\nb"),
-    *("\x00", "\x1b[31m", "1", "1.0", "nan", "None", "True", "__class__", "../../x", "/etc/passwd", "%s", "{0}", "$x$", "\\"),
-    *("Unnamed: 0", "id", "index", "(other)", "constant_0", "Concat_1", "prediction_y", "\ud800", "😀", "a (2)", "\ufeffa"),
+    *(
+        "a",
+        "b",
+        "c",
+        "price",
+        "two words",
+        "",
+        " ",
+        "y",
+        "x0",
+        "x1",
+        "target",
+        "prediction",
+        "n" * 2000,
+        "naïve",
+        "日本語",
+    ),
+    *(
+        "\u202eevil",
+        "e\u0301",
+        "\u00e9",
+        "<script>alert(1)</script>",
+        "</td><b>",
+        "&amp;",
+        "'",
+        '"',
+        "a,b",
+        "a;b",
+        "a\tb",
+        "a\nb",
+    ),
+    *(
+        "\x00",
+        "\x1b[31m",
+        "1",
+        "1.0",
+        "nan",
+        "None",
+        "True",
+        "__class__",
+        "../../x",
+        "/etc/passwd",
+        "%s",
+        "{0}",
+        "$x$",
+        "\\",
+    ),
+    *(
+        "Unnamed: 0",
+        "id",
+        "index",
+        "(other)",
+        "constant_0",
+        "Concat_1",
+        "prediction_y",
+        "\ud800",
+        "😀",
+        "a (2)",
+        "\ufeffa",
+    ),
 )
 
 
@@ -52,7 +136,13 @@ def numbers(rng: Rng, n: int) -> Any:
 
 def few_numbers(rng: Rng, n: int) -> Any:
     """Numbers of few different values, some far apart and some next to each other."""
-    pools: list[list[float]] = [[3.4e38, -3.4e38, 0.0], [-0.0, 0.0], [0.0, 5e-324], [1e15, 1e15 + 1, 1e15 + 2], [0.0, 1e6]]
+    pools: list[list[float]] = [
+        [3.4e38, -3.4e38, 0.0],
+        [-0.0, 0.0],
+        [0.0, 5e-324],
+        [1e15, 1e15 + 1, 1e15 + 2],
+        [0.0, 1e6],
+    ]
     return rng.choice(pools[int(rng.integers(len(pools)))], n)
 
 
@@ -115,13 +205,19 @@ def written_numbers(rng: Rng, n: int) -> Any:
     elif draw == 5:
         written = [str(np.datetime64("2020-01-01") + int(day)) for day in rng.integers(0, 900, n)]
     elif draw == 6:
-        form = str(rng.choice(["%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%b %d, %Y", "%Y-%m", "%Y%m%d", "%Y-%m-%dT%H:%M:%SZ"]))
-        written = [(pd.Timestamp("2020-01-01") + pd.Timedelta(hours=int(h))).strftime(form) for h in rng.integers(0, 30_000, n)]
+        form = str(
+            rng.choice(["%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%b %d, %Y", "%Y-%m", "%Y%m%d", "%Y-%m-%dT%H:%M:%SZ"])
+        )
+        written = [
+            (pd.Timestamp("2020-01-01") + pd.Timedelta(hours=int(h))).strftime(form) for h in rng.integers(0, 30_000, n)
+        ]
     else:
         written = [str(int(value) % 7) for value in values]
     marks = np.array(["?", "", "NA", "n.v.", "<5", "-", None, "NaN", " "], object)
     is_mark = rng.random(n) < rng.choice([0.0, 0.1])
-    return np.where(is_mark, rng.choice(marks, n) if rng.random() < 0.5 else rng.choice(marks), np.array(written, object))
+    return np.where(
+        is_mark, rng.choice(marks, n) if rng.random() < 0.5 else rng.choice(marks), np.array(written, object)
+    )
 
 
 def free_texts(rng: Rng, n: int) -> Any:
@@ -133,7 +229,15 @@ def free_texts(rng: Rng, n: int) -> Any:
 def categories(rng: Rng, n: int) -> Any:
     """Pandas categories of text, numbers, booleans, dates or intervals, ordered or not, some of them unused."""
     draw = rng.integers(8)
-    pools: list[Any] = [["low", "mid", "top"], [1, 2, 3], [0.5, 1.5, -2.0], [True, False], ["", "?", "1"], ["x"], list("abcdefghij")]
+    pools: list[Any] = [
+        ["low", "mid", "top"],
+        [1, 2, 3],
+        [0.5, 1.5, -2.0],
+        [True, False],
+        ["", "?", "1"],
+        ["x"],
+        list("abcdefghij"),
+    ]
     if draw == 7:
         return pd.cut(pd.Series(rng.normal(size=n)), [-10.0, -1, 0, 1, 10]) if n else pd.Categorical([])
     pool = pools[int(draw)]
@@ -153,7 +257,10 @@ def dates(rng: Rng, n: int) -> Any:
     if draw == 5:
         return [datetime.date(2020, 1, 1) + datetime.timedelta(int(day)) for day in days]
     if draw == 6:
-        return [datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=int(day) % 3))) for day in days]
+        return [
+            datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=int(day) % 3)))
+            for day in days
+        ]
     if draw == 7:
         return pd.Series(days.astype("m8[D]").astype("m8[ns]"))
     if draw == 8:
@@ -163,7 +270,11 @@ def dates(rng: Rng, n: int) -> Any:
     if draw == 10:
         return pd.Series(rng.choice(np.array(["1677-09-22", "2262-04-11", "1970-01-01"], "M8[ns]"), n))
     if draw == 11:
-        return pd.PeriodIndex(hours.astype("M8[ns]"), freq="M").to_series(index=range(n)) if n else pd.Series([], dtype="M8[ns]")
+        return (
+            pd.PeriodIndex(hours.astype("M8[ns]"), freq="M").to_series(index=range(n))
+            if n
+            else pd.Series([], dtype="M8[ns]")
+        )
     if draw == 12:
         return [datetime.time(int(day) % 24) for day in days]
     return [datetime.date(1, 1, 1), *[datetime.date(9999, 12, 31)] * (n - 1)] if n else []
@@ -175,10 +286,19 @@ def nullable(rng: Rng, n: int) -> Any:
     real: list[Any] = rng.normal(size=n).tolist()
     text: list[Any] = rng.choice(np.array(["a", "b", "c"], object), n).tolist()
     drawn: list[tuple[list[Any], str]] = [
-        (whole, "Int64"), (whole, "UInt8"), (real, "Float32"), (real, "Float64"), ([v > 2 for v in whole], "boolean"),
-        (text, "string"), (text, "str"), (whole, "int64[pyarrow]"), (real, "double[pyarrow]"), (text, "string[pyarrow]"),
-        ([v > 2 for v in whole], "bool[pyarrow]"), (real, "float[pyarrow]"),
-    ]  # fmt: skip
+        (whole, "Int64"),
+        (whole, "UInt8"),
+        (real, "Float32"),
+        (real, "Float64"),
+        ([v > 2 for v in whole], "boolean"),
+        (text, "string"),
+        (text, "str"),
+        (whole, "int64[pyarrow]"),
+        (real, "double[pyarrow]"),
+        (text, "string[pyarrow]"),
+        ([v > 2 for v in whole], "bool[pyarrow]"),
+        (real, "float[pyarrow]"),
+    ]
     draw = int(rng.integers(len(drawn) + 4))
     if draw < len(drawn):
         return pd.Series(drawn[draw][0], dtype=drawn[draw][1])
@@ -200,11 +320,13 @@ class _Odd:
 def objects(rng: Rng, n: int) -> Any:
     """Objects that mostly have no place in a table."""
     pool: list[Any] = [
-        1, 2.5, "x", True, None, np.nan, pd.NA, pd.NaT, decimal.Decimal("1.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 3),
-        np.float32(2), np.int8(1), b"bytes", [1], {"k": 1}, (1, 2), 1j, 10**400, -(10**400), datetime.date(2020, 1, 1),
-        pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01", tz="UTC"), pd.Timedelta(1, "D"), uuid.UUID(int=5), _Odd(), object,
-        np.array([1, 2]), np.datetime64("2020-01-01"), float("inf"), "1", "?", set(), np.str_("s"), np.bool_(True), range(2),
-    ]  # fmt: skip
+        *(1, 2.5, "x", True, None, np.nan, pd.NA, pd.NaT),
+        *(decimal.Decimal("1.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 3), np.float32(2), np.int8(1)),
+        *(b"bytes", [1], {"k": 1}, (1, 2), 1j, 10**400, -(10**400), datetime.date(2020, 1, 1), set(), range(2)),
+        *(pd.Timestamp("2020-01-01"), pd.Timestamp("2020-01-01", tz="UTC"), pd.Timedelta(1, "D"), uuid.UUID(int=5)),
+        *(_Odd(), object, np.array([1, 2]), np.datetime64("2020-01-01"), float("inf"), "1", "?", np.str_("s")),
+        np.bool_(True),
+    ]
     chosen = [pool[i] for i in rng.integers(0, len(pool), 1 + rng.integers(3))]
     values = np.empty(n, object)
     for i in range(n):

@@ -54,7 +54,8 @@ def problem(seed: int) -> Problem:
         has_missing = structure.random(len(kinds)) < 0.3
         series = [_series({**TAME, **ODD}[kind](rng, n)) for kind in kinds]
         series = [
-            _masked(rng, column, is_tame) if missing else column for column, missing in zip(series, has_missing, strict=True)
+            _masked(rng, column, is_tame) if missing else column
+            for column, missing in zip(series, has_missing, strict=True)
         ]
         if series and not is_tame and rng.random() < 0.1:
             series[-1] = series[0].copy()  # the same column twice
@@ -132,10 +133,19 @@ def _target(structure: Rng, rng: Rng, n: int, task: str, is_tame: bool) -> Any:
     if task == "numbers":
         y = rng.normal(size=n) * 10.0 ** rng.integers(-3, 4)
         if rng.random() < 0.15:
-            y = np.asarray([y * 1e35, y * 1e-300, 1e15 + y, rng.integers(0, 2, n), np.full(n, 3.0)][int(rng.integers(5))])
+            y = np.asarray(
+                [y * 1e35, y * 1e-300, 1e15 + y, rng.integers(0, 2, n), np.full(n, 3.0)][int(rng.integers(5))]
+            )
     else:
         two: list[Any] = [["no", "yes"], [0, 1], [False, True], [-1, 1], [1e300, -1e300], ["", "?"], [2**62, 2**62 + 1]]
-        three: list[Any] = [["a", "b", "c"], [0.0, 0.5, 2.0], list(TEXTS[10:13]), list(TEXTS[-3:]), [3, 1, 2], ["é", "e\u0301", "E"]]
+        three: list[Any] = [
+            ["a", "b", "c"],
+            [0.0, 0.5, 2.0],
+            list(TEXTS[10:13]),
+            list(TEXTS[-3:]),
+            [3, 1, 2],
+            ["é", "e\u0301", "E"],
+        ]
         labels = two if structure.random() < 0.5 else three
         chosen = labels[int(rng.integers(len(labels)))]
         codes = rng.permutation(np.resize(np.arange(len(chosen)), n))
@@ -181,7 +191,17 @@ def _form(rng: Rng, frame: pd.DataFrame) -> Any:
             return np.ma.masked_invalid(frame.to_numpy(np.float64))
         if draw == 10:
             return sp.csr_matrix(frame.to_numpy(np.float64))
-        odd: list[Any] = [frame.iloc[:, 0], None, "text", 3, [], [[]], frame.to_numpy()[None], frame.to_dict(), [1, [2]]]
+        odd: list[Any] = [
+            frame.iloc[:, 0],
+            None,
+            "text",
+            3,
+            [],
+            [[]],
+            frame.to_numpy()[None],
+            frame.to_dict(),
+            [1, [2]],
+        ]
         return odd[int(rng.integers(len(odd)))]
     except Exception:  # not a table that this form can hold
         return frame

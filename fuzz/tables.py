@@ -17,7 +17,16 @@ from castlereg.data.files import TableFile
 from fuzz.odd_tables import Problem, problem
 from fuzz.verdict import Counts, Finding, check_clear, expect, is_of_sklearn, strict_warnings
 
-_OPTIONS = ("categorical_features", "sample_weight", "class_weight", "objective", "batch_size", "cv=", "n_splits", "hidden_layer_sizes")
+_OPTIONS = (
+    "categorical_features",
+    "sample_weight",
+    "class_weight",
+    "objective",
+    "batch_size",
+    "cv=",
+    "n_splits",
+    "hidden_layer_sizes",
+)
 
 
 def check(seed: int, folder: Path) -> Counts:
@@ -149,7 +158,10 @@ def _close(values: Any, expected: Any, model: Any, X: Any, what: str) -> None:
     expect(values.shape == expected.shape, f"ONNX {what} has shape {values.shape} and not {expected.shape}")
     if expected.dtype.kind == "f":
         scale = float(np.abs(expected).max(initial=0.0))
-        expect(np.allclose(values, expected, rtol=1e-6, atol=1e-6 * scale), f"ONNX {what}: {_first(values)}, {_first(expected)}")
+        expect(
+            np.allclose(values, expected, rtol=1e-6, atol=1e-6 * scale),
+            f"ONNX {what}: {_first(values)}, {_first(expected)}",
+        )
     elif not np.array_equal(values, expected):
         # Two classes that are equally probable may change places by rounding.
         shares = model.predict_proba(X)
@@ -166,7 +178,21 @@ def check_changed_rows(model: Any, X: pd.DataFrame, rng: np.random.Generator) ->
     except ValueError:  # pandas does not take rows of numbers in the other byte order
         return
     j = int(rng.integers(X.shape[1]))
-    values: list[Any] = [None, np.nan, "new", 1e38, 1e300, np.inf, pd.NaT, pd.Timestamp("2050-01-01"), -1, True, [1], "", b"x"]
+    values: list[Any] = [
+        None,
+        np.nan,
+        "new",
+        1e38,
+        1e300,
+        np.inf,
+        pd.NaT,
+        pd.Timestamp("2050-01-01"),
+        -1,
+        True,
+        [1],
+        "",
+        b"x",
+    ]
     column = pd.Series([values[int(rng.integers(len(values)))]] * len(changed), index=changed.index)
     names = list(changed.columns)
     changed = pd.concat([changed.iloc[:, :j], column, changed.iloc[:, j + 1 :]], axis=1)

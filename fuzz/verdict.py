@@ -14,7 +14,7 @@ import castlereg
 
 Counts = dict[str, int]
 
-_CASTLEREG, _SKLEARN = (str(Path(package.__file__).parent) for package in (castlereg, sklearn))
+_CASTLEREG, _SKLEARN = (str(Path(str(package.__file__)).parent) for package in (castlereg, sklearn))
 
 
 class Finding(Exception):
