@@ -95,7 +95,7 @@ def _make(name: str) -> tuple[Any, Any, Any]:
         castle = Castle(sparsity="group", capacity=True, acyclicity="logdet", acyclicity_strength=np.float32(0.5))
         return CastleRegressor(0.02, castle=castle, constraints=known, **QUICK), *_numbers()
     if name == "NetworkRegressor":
-        recipe = Recipe("robust", "glorot", 0.2, 1, "independent")
+        recipe = Recipe("robust", "glorot", 0.2, warmup=1, batches="independent")
         model = NetworkRegressor(recipe=recipe, n_members=2, bootstrap=True, **mixed)
         return model, table(), pd.Series(_values(), name="rent")
     if name == "CastleClassifier":

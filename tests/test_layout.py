@@ -34,10 +34,22 @@ def test_constant_nodes_have_no_edges(mixed_layout: Layout) -> None:
     assert mask[0, 1] == 1
 
 
+def test_extra_channels_enter_and_are_not_predicted() -> None:
+    layout = Layout((Node(extra=2, missing=True, clipped=True), Node(), Node(target=True)))
+    np.testing.assert_array_equal(layout.channel_nodes, [0, 0, 0, 0, 1, 2])
+    np.testing.assert_array_equal(layout.is_input_only, [0, 1, 1, 1, 0, 0])
+    np.testing.assert_array_equal(layout.is_clipped, [1, 0, 0, 0, 0, 0])
+    np.testing.assert_array_equal(layout.output_channels[:, 0], [0, 4, 5])
+    assert (layout.n_feature_channels, layout.output_width) == (5, 1)
+    for wrong in ({"kind": "binary", "extra": 1}, {"target": True, "extra": 1}, {"extra": -1}):
+        with pytest.raises(ValueError, match="only numeric features have extra channels"):
+            Node(**wrong)
+
+
 def test_a_node_with_gaps_has_a_flag_behind_its_values() -> None:
     layout = Layout((Node(missing=True), Node("categorical", 3, missing=True), Node(clipped=True), Node(target=True)))
     np.testing.assert_array_equal(layout.channel_nodes, [0, 0, 1, 1, 1, 1, 2, 3])
-    np.testing.assert_array_equal(layout.is_indicator, [0, 1, 0, 0, 0, 1, 0, 0])
+    np.testing.assert_array_equal(layout.is_input_only, [0, 1, 0, 0, 0, 1, 0, 0])
     np.testing.assert_array_equal(layout.is_clipped, [0, 0, 0, 0, 0, 0, 1, 0])
     np.testing.assert_array_equal(layout.output_channels[:, 0], [0, 2, 6, 7])
     np.testing.assert_array_equal(layout.output_channels[1], [2, 3, 4])

@@ -26,7 +26,6 @@ pytestmark = [
     pytest.mark.xdist_group("model files"),
     pytest.mark.filterwarnings("ignore:X has (levels|missing values)"),
 ]
-EXPORTED = [name for name in NAMES if name != "CastleMultiOutput"]  # which has dates
 
 
 def run(model: Any, X: Any, folder: Path) -> dict[str, Any]:
@@ -59,7 +58,7 @@ def assert_close(said: dict[str, Any], wanted: dict[str, Any]) -> None:
             np.testing.assert_array_equal(said[name], values)
 
 
-@pytest.mark.parametrize("which", EXPORTED)
+@pytest.mark.parametrize("which", NAMES)
 def test_exported_models_say_the_same(which: str, tmp_path: Path) -> None:
     model, X, _, unseen = fitted(which)
     for rows in (X, unseen, X[:1]):
@@ -127,23 +126,39 @@ def test_an_empty_text_that_is_a_level_is_not_missing(tmp_path: Path) -> None:
     model = relabelled("CastleClassifier", "city", levels=("", "Oslo", "Rome"))
     rows = fitted("CastleClassifier").unseen.copy()
     rows.loc[4:7, "city"] = ""
+    rows["city"] = rows["city"].astype("category")  # in other text it is missing
     inputs = onnx_inputs(model, rows)["city"].ravel()
     assert (inputs[4:8] == "").all()
     assert (inputs[rows["city"].isna()] == "(missing)").all()
     assert_close(run(model, rows, tmp_path), expected(model, rows))
 
 
-def test_an_empty_text_that_was_never_there_is_an_unknown_level(tmp_path: Path) -> None:
+def test_texts_that_stand_for_missing_values_are_missing(tmp_path: Path) -> None:
     model, _, _, unseen = fitted("CastleClassifier")
-    rows = unseen.copy()
-    rows.loc[4:7, "city"] = ""
-    assert_close(run(model, rows, tmp_path), expected(model, rows))
+    rows, missing = unseen.copy(), unseen.copy()
+    rows.loc[4:7, "city"] = ["", "?", "NA", " "]
+    missing.loc[4:7, "city"] = None
+    assert (onnx_inputs(model, rows)["city"][4:8] == "").all()
+    assert_close(run(model, rows, tmp_path), expected(model, missing))
 
 
-def test_dates_are_rejected_with_the_column(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="column 'since' holds dates, which ONNX does not have: fit on a number"):
-        to_onnx(fitted("CastleMultiOutput").model, tmp_path / "model.onnx")
-    assert not list(tmp_path.iterdir())
+def test_dates_are_days_since_1970(tmp_path: Path) -> None:
+    model, X, _, _ = fitted("CastleMultiOutput")
+    assert "week" in model.schema_.loc["since", "note"]
+    dates = onnx_inputs(model, X)["since"][:, 0]
+    assert dates[0] == (X["since"][0] - pd.Timestamp("1970-01-01")).days
+    as_text = X.assign(since=X["since"].dt.strftime("%d.%m.%Y"))
+    np.testing.assert_array_equal(onnx_inputs(model, as_text)["since"][:, 0], dates)
+    assert_close(run(model, as_text, tmp_path), expected(model, X))
+
+
+def test_unusable_columns_are_inputs_without_effect(tmp_path: Path) -> None:
+    model = relabelled("NetworkRegressor", "let", kind="unusable", holds="nothing", constant=True)
+    X = fitted("NetworkRegressor").X
+    said = run(model, X.assign(let=[f"text {i}" for i in range(len(X))]), tmp_path)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    inputs = {**onnx_inputs(model, X), "let": np.full((len(X), 1), 1e30)}
+    np.testing.assert_array_equal(session.run(["prediction"], inputs)[0], said["prediction"])
 
 
 def test_names_that_collide_are_rejected(tmp_path: Path) -> None:

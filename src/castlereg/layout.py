@@ -2,7 +2,8 @@
 
 A *node* is one variable: a column of the table, or a target. A *channel* is one
 number that enters the network: a numeric or binary node has one, a categorical node
-one per level, and a node whose cells may be missing one more, the missing indicator. A
+one per level. Channels that only enter and are never predicted stand behind these: the
+seasons of a date, and the missing indicator of a node whose cells may be missing. A
 :class:`Layout` says which channels belong to which node and which loss each node
 has. It holds no names and no data, so two tables with the same kinds of columns share
 one layout and one compiled program.
@@ -39,6 +40,8 @@ class Node:
     clipped : bool
         Whether values far from the others are drawn in smoothly, see
         :func:`castlereg.data.table.smooth_clip`.
+    extra : int
+        Number of further channels that follow from the value of a numeric node and only enter the network.
     """
 
     kind: Kind = "numeric"
@@ -46,6 +49,7 @@ class Node:
     target: bool = False
     missing: bool = False
     clipped: bool = False
+    extra: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -58,11 +62,13 @@ class Node:
             raise ValueError("a target has no missing values and is not clipped")
         if self.clipped and self.kind != "numeric":
             raise ValueError(f"only numeric nodes can be clipped, not {self.kind} ones")
+        if self.extra < 0 or (self.extra and (self.target or self.kind != "numeric")):
+            raise ValueError(f"only numeric features have extra channels, got extra={self.extra}")
 
     @property
     def channels(self) -> int:
-        """Number of channels: one per level, and the missing indicator."""
-        return self.levels + self.missing
+        """Number of channels: one per level, extra ones, and the missing indicator."""
+        return self.levels + self.extra + self.missing
 
 
 @dataclass(frozen=True)
@@ -127,14 +133,14 @@ class Layout:
         return int(sum(node.channels for node in self.nodes if not node.target))
 
     @cached_property
-    def is_indicator(self) -> NDArray[np.bool_]:
-        """Which channels are missing indicators, shape (channels,)."""
+    def is_input_only(self) -> NDArray[np.bool_]:
+        """Which channels are never predicted, extra ones and missing indicators, shape (channels,)."""
         return np.concatenate([np.arange(node.channels) >= node.levels for node in self.nodes])
 
     @cached_property
     def is_clipped(self) -> NDArray[np.bool_]:
         """Which channels are drawn in smoothly, shape (channels,)."""
-        return np.array([node.clipped for node in self.nodes])[self.channel_nodes] & ~self.is_indicator
+        return np.array([node.clipped for node in self.nodes])[self.channel_nodes] & ~self.is_input_only
 
     @cached_property
     def has_missing(self) -> bool:

@@ -41,17 +41,18 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """Write the predictor of a fitted model as an ONNX file.
 
     The file has one input for every column, by its name and of shape (rows, 1): text for columns of text, float64 for
-    all others, booleans among them. A missing number is NaN, a missing text is empty; :func:`onnx_inputs` makes
-    the inputs of a frame. The output ``prediction`` is what ``predict`` returns: values, or labels as text,
-    int64, float64 or booleans. Classifiers have ``probabilities`` too, as ``predict_proba``. Of several targets with
-    classes among them, every target has its own outputs, ``prediction_<target>`` and ``probabilities_<target>``.
+    all others, booleans among them. Dates are days since 1970, durations are days. A missing number is NaN, a missing
+    text is empty; :func:`onnx_inputs` makes the inputs of a frame. The output ``prediction`` is what ``predict``
+    returns: values, or labels as text, int64, float64 or booleans. Classifiers have ``probabilities`` too, as
+    ``predict_proba``. Of several targets with classes among them, every target has its own outputs,
+    ``prediction_<target>`` and ``probabilities_<target>``.
 
     Needs ``castlereg[onnx]``.
 
     Parameters
     ----------
     model : estimator
-        Any fitted estimator of castlereg. A column of dates, which ONNX does not have, raises an error.
+        Any fitted estimator of castlereg.
     path : str or path
         Usually ends in ``.onnx``.
 
@@ -136,36 +137,32 @@ def onnx_inputs(model: Any, X: ArrayLike) -> dict[str, NDArray[Any]]:
     """
     fitted = _exportable(model)
     columns = read_features(model, X)
-    fitted.cells(columns)  # raises and warns as predict does
+    coded = fitted.cells(columns)  # raises and warns as predict does
     return {
-        column.name: _input(column, given, columns.column(j))[:, None]
+        column.name: _input(column, given, columns.column(j), coded[:, j])[:, None]
         for j, (column, given) in enumerate(zip(fitted.preprocessing.schema, columns.types, strict=True))
     }
 
 
-def _input(column: ColumnSchema, given: ColumnType, cells: NDArray[np.float64]) -> NDArray[Any]:
+def _input(
+    column: ColumnSchema, given: ColumnType, cells: NDArray[np.float64], coded: NDArray[np.float64]
+) -> NDArray[Any]:
     if column.holds == "nothing":
         return np.full(len(cells), np.nan)
+    if not column.is_coded:
+        return coded
     if not _is_text(column):
-        values = cells if given.levels is None else values_of_levels(given, cells)
-        assert values is not None  # they have been read as numbers before
-        return values
+        return cells if given.levels is None else values_of_levels(cells, given, column, "X")
     missing = _missing_text(column)
     texts = [_UNKNOWN_TEXT if level == missing else level for level in given.levels or ()]
     return np.array([*texts, missing], object)[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
 
 
 def _exportable(model: Any) -> FittedModel:
-    """Return what a model has learned, if ONNX can hold it."""
+    """Return what a model has learned."""
     if not isinstance(model, NetworkEstimator):
         raise TypeError(f"a {type(model).__name__} is not an estimator of castlereg")
     check_is_fitted(model)
-    for column in model.model_.preprocessing.schema:
-        if column.holds == "dates":
-            raise ValueError(
-                f"column {column.name!r} holds dates, which ONNX does not have: fit on a number instead, such as "
-                f"days = (X[{column.name!r}] - pd.Timestamp('1970-01-01')).dt.days"
-            )
     return model.model_
 
 
@@ -259,14 +256,21 @@ def _encoded(graph: _Graph, preprocessing: Preprocessing) -> _Tensor:
 
 
 def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Tensor:
-    """Return the channels of a column: its levels or its value, and the missing indicator if there is one."""
+    """Return the channels of a column: its levels or its value, its seasons, and the missing indicator if any."""
+    if column.kind == "unusable":
+        return graph.as_numbers(graph("IsNaN", column.name)) * 0
     if _is_text(column):
         missing = graph("Equal", column.name, np.array([_missing_text(column)], object))
     else:
         missing = graph("IsNaN", column.name)
     first = channels[0]
     if column.levels is None:
-        values = (_Tensor(graph, column.name) - first.center) * (1 / first.spread)
+        given = [channel for channel in channels if channel.kind != "missing"]
+        center, spread = (np.array([[getattr(c, name) for c in given]]) for name in ("center", "spread"))
+        values = (_Tensor(graph, column.name) - center) * (1 / spread)
+        if len(given) > 1:
+            is_season = np.array([[channel.kind == "season" for channel in given]])
+            values = graph("Where", is_season, graph("Sin", values), values)
     else:
         values = is_level = _is_level(graph, column, missing)
         if first.kind == "value":

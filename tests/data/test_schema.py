@@ -77,18 +77,60 @@ def test_one_value_is_constant_unless_missing_values_vary(column: list[Any], con
     assert schema.note == note
 
 
+def test_text_that_never_repeats_raises_for_all_columns_at_once() -> None:
+    codes = [f"id{i}" for i in range(60)]
+    frame = pd.DataFrame({"code": codes, "n": range(60), "said": [f"I have {i} words to say" for i in range(60)]})
+    with pytest.raises(
+        ValueError,
+        match=r"""'code' \(an identifier: 60 different values in 60 rows, such as 'id0'\); 'said' \(free text: .*"""
+        r"""such as 'I have 0 words to say'\); .*unusable_columns="drop" \(--drop-unusable\)""",
+    ):
+        infer_schema(read_columns(frame), [False] * 3)
+    assert schema_of(codes[:20]).kind == "categorical"  # few rows may all differ
+
+
+def test_unusable_columns_are_dropped_if_asked_for() -> None:
+    frame = pd.DataFrame(
+        {"code": [f"id{i}" for i in range(60)], "user_id": np.arange(60.0)[::-1] * 7, "n": np.linspace(0, 1, 60)}
+    )
+    with pytest.warns(UserWarning, match=r"not used: 'code' \(an identifier: .*\); 'user_id' \(an identifier: whole"):
+        schema = infer_schema(read_columns(frame), [False] * 3, drop_unusable=True)
+    assert [column.kind for column in schema] == ["unusable", "unusable", "numeric"]
+    assert [column.constant for column in schema] == [True, True, False]
+    assert schema_frame(schema)["kind"].tolist() == ["unusable", "unusable", "numeric"]
+    other = pd.DataFrame({"code": [1.5, 2.5], "user_id": ["x", None], "n": [0.25, 0.5]})
+    np.testing.assert_array_equal(coded_columns(read_columns(other), schema).cells, [[0, 0, 0.25], [0, 0, 0.5]])
+
+
 @pytest.mark.parametrize(
-    ("texts", "advice"),
+    ("name", "column"),
     [
-        ([f"id{i}" for i in range(60)], "free text or an identifier"),
-        ([str(i) for i in range(60)], r"convert it with pd.to_numeric"),
-        ([str(day.date()) for day in pd.date_range("2020-01-01", periods=60)], r"convert it with pd.to_datetime"),
+        ("Unnamed: 0", np.arange(30)),
+        ("no.", np.arange(1, 31)),
+        *((name, np.random.default_rng(0).permutation(500)[:30]) for name in ("id", "ID", "user_id", "userId", "row")),
     ],
 )
-def test_text_that_never_repeats_raises(texts: list[str], advice: str) -> None:
-    with pytest.raises(ValueError, match=rf"X has 60 different values in 60 rows of column 'a', such as .*{advice}"):
-        schema_of(texts)
-    assert schema_of([*texts[:20]]).kind == "categorical"  # few rows may all differ
+def test_numbers_of_rows_are_noticed(name: str, column: Any) -> None:
+    with pytest.warns(UserWarning, match=rf"say nothing of new rows: '{name}' \((row numbers|an identifier)"):
+        schema = infer_schema(read_columns(pd.DataFrame({name: column})), [False])
+    assert schema[0].kind == "numeric"
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("id", np.arange(10)),  # few rows
+        ("id", [1, 1, *range(2, 30)]),  # twice the same
+        ("id", np.arange(30) + 0.5),
+        ("mass_index", np.arange(30) * 3),
+        ("humid", np.arange(30) * 3),
+        ("day", np.arange(30)),
+        ("x0", np.arange(30)),
+        ("size", np.arange(5, 35)),
+    ],
+)
+def test_other_numbers_are_not(name: str, column: Any) -> None:
+    infer_schema(read_columns(pd.DataFrame({name: column})), [False])  # a warning would raise
 
 
 def test_rare_levels_of_many_are_joined() -> None:
@@ -157,22 +199,33 @@ def test_bad_categorical_features_raise(given: Any, message: str) -> None:
         named_columns(given, ["a", "b", "c"])
 
 
-def test_text_of_numbers_and_question_marks_is_numbers() -> None:
-    frame = pd.DataFrame({"a": ["1.5", "?", "-2"], "b": ["1", "2", "x"], "c": ["?", "x", "?"]})
+def test_text_of_numbers_is_numbers() -> None:
+    frame = pd.DataFrame({"a": ["1.5", "?", "-2"], "b": ["1", "2", "x"], "c": ["1", " 2.5 ", "-"]})
     columns = read_columns(frame)
-    with pytest.warns(UserWarning, match=r"X has text in 'a' that is numbers but for '\?': read as numbers"):
+    with pytest.warns(UserWarning, match=r"X has text in 'a', 'c' that is numbers but for '-', '\?': read as numbers"):
         schema = infer_schema(columns, [False] * 3)
-    np.testing.assert_array_equal(coded_columns(columns, schema).cells[:, 0], [1.5, np.nan, -2])
-    assert schema[0].missing == 1
+    np.testing.assert_array_equal(
+        coded_columns(columns, schema).cells[:, [0, 2]], [[1.5, 1], [np.nan, 2.5], [-2, np.nan]]
+    )
+    assert [column.missing for column in schema] == [1, 0, 1]
     assert schema[1].levels == ("1", "2", "x")
-    assert schema[2].levels == ("?", "x")
-    declared = infer_schema(read_columns(frame.astype({"a": "category"})), [False] * 3)
-    assert declared[0].levels == infer_schema(columns, [True, False, False])[0].levels == ("-2", "1.5", "?")
+    with pytest.warns(UserWarning, match="X has text in 'a' that is numbers: read as numbers"):
+        assert schema_of([str(i) for i in range(60)]).kind == "numeric"
+    assert schema_of(["1", "2", "3"], categorical=True).levels == ("1", "2", "3")
+    assert schema_of(["01234", "94110", "10001"]).levels == ("01234", "10001", "94110")  # codes
+
+
+def test_text_that_stands_for_missing_values_is_missing_unless_declared_a_category() -> None:
+    with pytest.warns(UserWarning, match=r"stands for missing values: ' ', '\?', 'NA' in 'a'"):
+        schema = schema_of(["x", "NA", "?", " ", "y", "-"])
+    assert schema.levels == ("-", "x", "y")
+    assert schema.missing == 3
+    assert schema_of(pd.Categorical(["x", "NA", "?"])).levels == ("?", "NA", "x")
 
 
 def test_levels_that_look_like_numbers_stay_levels_whatever_rows_are_asked_for() -> None:
-    schema = schema_of(["1", "2", "x", "?"])
-    for texts, places in ((["1", "?"], [0, 2]), (["?"], [2]), (["2", "x"], [1, 3])):
+    schema = schema_of(["1", "2", "x"])
+    for texts, places in ((["1", "?"], [0, np.nan]), (["?"], [np.nan]), (["2", "x"], [1, 2])):
         cells = coded_columns(read_columns(pd.DataFrame({"a": texts})), [schema]).cells
         np.testing.assert_array_equal(cells[:, 0], places)
 

@@ -119,6 +119,22 @@ def test_numbers_stored_as_objects_are_numbers() -> None:
         assert column.tolist() == stored
 
 
+def test_numbers_written_as_text_are_numbers() -> None:
+    np.testing.assert_array_equal(as_numbers(np.array(["1.5", " 2"], object), "y"), [1.5, 2])
+    for texts, message in ((["1.5", "x"], "'x' in row 1"), (["1.5", "-"], "'-' in row 1")):
+        with pytest.raises(ValueError, match=f"y has {message}, which is not a number"):
+            as_numbers(np.array(texts, object), "y")
+    with pytest.raises(ValueError, match="y has text that is numbers with decimal commas"):
+        as_numbers(np.array([f"{i},5" for i in range(30)]), "y")
+
+
+def test_text_that_stands_for_missing_values_is_missing() -> None:
+    with pytest.raises(ValueError, match=r"y has 2 missing values \('NA'\), first in row 1"):
+        read_target(np.array(["a", "NA", "?", "b"]))
+    (column,), _ = read_target(pd.Series(["a", "NA"], dtype="category"))
+    assert list(column) == ["a", "NA"]
+
+
 def test_what_is_not_a_number_is_named() -> None:
     for values, shown in ((["1", 2], "'1' in row 0"), ([1, 2j], "2j in row 1")):
         with pytest.raises(ValueError, match=f"y has {shown}, which is not a number"):

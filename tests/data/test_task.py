@@ -11,7 +11,7 @@ import pytest
 
 from castlereg import CastleMultiOutput, compare
 from castlereg.cli.fit import chosen_task
-from castlereg.data.targets import inferred_task
+from castlereg.data.targets import ClassTarget, inferred_task
 
 ODD: list[tuple[Any, str]] = [
     (["a", "b", "a"], "classification"),
@@ -34,6 +34,10 @@ ODD: list[tuple[Any, str]] = [
     ([7, 7, 7], "regression"),  # a constant, which no estimator accepts
     ([Decimal("0.5"), Decimal(1)], "regression"),
     (pd.array([0.5, 1.5, None], dtype="Float64"), "regression"),
+    (["0.5", "1.5", "NA"], "regression"),  # text of numbers
+    (["0.5", "1.5"], "regression"),
+    (["1", "2", "1", "?", "2"], "classification"),
+    (["01", "02", "03"], "classification"),  # codes
 ]
 
 
@@ -43,7 +47,41 @@ def test_the_task_follows_from_the_target(values: Any, task: str) -> None:
     assert chosen_task(pd.DataFrame({"y": values}), "auto")[0] == task
 
 
-@pytest.mark.parametrize("values", [values for values, _ in ODD if pd.Series(values).nunique() > 1])
+MANY = np.random.default_rng(0).uniform(0, 99, 60)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([f"{x:.2f}".replace(".", ",") for x in MANY], r"price has text that is numbers with decimal commas, such as"),
+        ([f"{x:.2f} kg" for x in MANY], "price has text that is numbers with units"),
+        ([*map(str, MANY), "n.v."], "price has text that is numbers but for 'n.v.'"),
+        ([f"2024-{i // 28 + 1:02}-{i % 28 + 1:02}" for i in range(60)], "price has text that is dates, such as"),
+        ([f"person {i}" for i in range(60)], r"hardly ever twice the same \(60 different values in 60 rows, such as"),
+    ],
+)
+def test_text_that_is_neither_numbers_nor_classes_raises(values: list[str], message: str) -> None:
+    y = pd.Series(values, name="price")
+    with pytest.raises(ValueError, match=message):
+        inferred_task(y)
+    with pytest.raises(ValueError, match=message):
+        ClassTarget.fit(y.to_numpy(object), "price")
+
+
+def test_many_classes_that_repeat_are_classes() -> None:
+    for labels in ([str(i) for i in range(30)], [f"word {i}" for i in range(30)], [f"{i:02}" for i in range(30)]):
+        assert len(ClassTarget.fit(np.array(labels * 2), "y").classes) == 30
+    with pytest.raises(
+        ValueError, match=r"y has text that is numbers, such as '0\.5'.*: predict them with a regressor"
+    ):
+        ClassTarget.fit(np.array([f"{i}.5" for i in range(30)] * 9), "y")
+
+
+def have_values(values: Any) -> bool:
+    return pd.Series(values).nunique() > 1 and not pd.Series(values).isin(["NA", "?"]).any()
+
+
+@pytest.mark.parametrize("values", [values for values, _ in ODD if have_values(values)])
 def test_estimators_of_several_targets_use_the_same_rule(values: Any) -> None:
     y = pd.concat([pd.Series(values).dropna()] * 4, ignore_index=True)
     X = np.random.default_rng(0).normal(size=(len(y), 2))
@@ -54,7 +92,7 @@ def test_estimators_of_several_targets_use_the_same_rule(values: Any) -> None:
         assert model.model_.target_kinds == ["numbers" if expected == "regression" else "classes"]
 
 
-@pytest.mark.parametrize("values", [values for values, _ in ODD if pd.Series(values).nunique() > 1])
+@pytest.mark.parametrize("values", [values for values, _ in ODD if have_values(values)])
 def test_comparisons_use_the_same_rule(values: Any) -> None:
     y = pd.concat([pd.Series(values).dropna()] * 8, ignore_index=True)
     X = np.random.default_rng(0).normal(size=(len(y), 2))

@@ -110,7 +110,7 @@ def check(model: Any, frame: pd.DataFrame, y: np.ndarray) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="constant columns have no edges")
-        warnings.filterwarnings("ignore", message="X has text in .* read as numbers")
+        warnings.filterwarnings("ignore", message="X has text in .* read as numbers|X has text that stands for missing")
         try:
             model.fit(frame, y)
         except (ValueError, TypeError) as error:

@@ -21,6 +21,7 @@ OTHER_VALUES: dict[str, Any] = {
     **{"objective": "graph", "castle": Castle(sparsity="group"), "constraints": None, "recipe": Recipe(warmup=2)},
     **{"hidden_layer_sizes": (4,), "categorical_features": [0], "learning_rate": 0.1, "batch_size": 8},
     **{"max_epochs": 3, "n_members": 2, "bootstrap": True, "random_state": 1, "verbose": True},
+    "unusable_columns": "drop",
     **{"class_weight": "balanced", "cv": 3, "scoring": "r2", "one_standard_error": True},
 }
 

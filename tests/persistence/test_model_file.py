@@ -26,7 +26,10 @@ import castlereg
 from castlereg import Castle, CastleRegressor, NetworkRegressor, Recipe, estimators
 from castlereg.acyclicity import trace_exponential
 from castlereg.network import initialize
+from castlereg.persistence.container import StoredArrays
+from castlereg.persistence.json_content import Unreadable
 from castlereg.persistence.model_state import ESTIMATORS
+from castlereg.persistence.predictor_state import read_preprocessing, write_preprocessing
 from tests.fitted_models import NAMES, fitted
 
 pytestmark = [
@@ -277,3 +280,18 @@ def test_other_programs_can_open_the_file(folder: Path) -> None:
     assert metadata["castlereg"] == castlereg.__version__
     assert json.loads(metadata["model"])["estimator"] == "CastleClassifier"
     assert_same(weights, np.asarray(fitted("CastleClassifier").model.model_.networks.parameters.input_weights))
+
+
+def test_columns_of_files_from_before_seasons_are_read() -> None:
+    arrays: dict[str, Any] = {}
+    preprocessing = fitted("CastleClassifier").model.model_.preprocessing
+    content = write_preprocessing(preprocessing, arrays)
+    for column in content["columns"]:
+        assert column.pop("reading") == ""
+        assert column.pop("seasons") == ()
+    stored = json.loads(json.dumps(content))
+    read = read_preprocessing(stored, StoredArrays(arrays))
+    assert (read.schema, read.layout) == (preprocessing.schema, preprocessing.layout)
+    stored["columns"][0]["seasons"] = ["year", "week"]
+    with pytest.raises(Unreadable, match="has seasons, but does not hold dates"):
+        read_preprocessing(stored, StoredArrays(arrays))

@@ -53,7 +53,7 @@ VALUES = [
     *(L1(0.5), L2(0), Dropout(0.25), Autoencoder(2), BatchNorm(0.5), InputNoise(0.01), MixUp(0.7)),
     Castle(0.1, 2, acyclicity=None, capacity=True, features_per_step=3, acyclicity_strength=0.5),
     *(Castle(objective="graph", acyclicity="auto", sparsity="group"), Castle(reconstruction=False, sparsity=None)),
-    *(Recipe(), Recipe("robust", "glorot", 0.25, 3, "independent")),
+    *(Recipe(), Recipe("robust", "glorot", 0.25, warmup=3, batches="independent")),
     EdgeConstraints([("a", "b")], [("b", "a")], [["a"], ["b", "c"]], ["c"], ["a"]),
     *(KFold(4), StratifiedKFold(3, shuffle=True, random_state=7), GroupKFold(2), StratifiedGroupKFold(2)),
     *(ShuffleSplit(2, test_size=0.3), StratifiedShuffleSplit(3, train_size=9), GroupShuffleSplit(2)),

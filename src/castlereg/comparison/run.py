@@ -36,7 +36,7 @@ from castlereg.training.plan import Start
 
 Task = Literal["auto", "regression", "classification"]
 _NETWORK_OPTIONS = (
-    *("hidden_layer_sizes", "categorical_features", "recipe"),
+    *("hidden_layer_sizes", "categorical_features", "unusable_columns", "recipe"),
     *("learning_rate", "batch_size", "max_epochs"),
 )
 
@@ -88,8 +88,8 @@ def compare(
     verbose : bool, optional
         Show a progress bar; by default in a terminal or notebook.
     **network
-        Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``, ``recipe``,
-        ``learning_rate``, ``batch_size``, ``max_epochs``.
+        Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``,
+        ``unusable_columns``, ``recipe``, ``learning_rate``, ``batch_size``, ``max_epochs``.
 
     Examples
     --------
@@ -166,6 +166,7 @@ class _Problem:
             lambda rows: (fit_target(rows.targets[0], names[-1], model.target_kind),),
             categorical=named_columns(model.categorical_features, rows.columns.names),
             clipped=model.recipe is not None and model.recipe.scaling == "robust",
+            drop_unusable=model.unusable_columns == "drop",
         )
         assert rows.index is not None  # rows are in their own order
         rows = rows.take(np.argsort(rows.index))  # in the user's order

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.dates import PERIODS
 from castlereg.data.reading import Columns, sum_of_squares, unnamed_numbers
 from castlereg.data.rows import Rows, column_order, row_order, row_ranks
 from castlereg.data.schema import ColumnSchema, coded_columns, infer_schema
@@ -32,13 +33,14 @@ class Channel:
     kind       a cell that is there becomes
     =========  =============================================
     "value"    ``(cell - center) * (1 / spread)``
+    "season"   ``sin((cell - center) * (1 / spread))``
     "level"    1 if the cell is this level, otherwise 0
     "missing"  0
     =========  =============================================
     """
 
     column: int  # in the user's order
-    kind: Literal["value", "level", "missing"]
+    kind: Literal["value", "season", "level", "missing"]
     level: int = -1  # index into the column's levels
     center: float = 0.0
     spread: float = 1.0
@@ -56,6 +58,7 @@ class _ChannelArrays(NamedTuple):
     fill: NDArray[np.float64]
     unknown: NDArray[np.float64]
     levels: NDArray[np.int64]
+    seasons: NDArray[np.int64]
     missing: NDArray[np.int64]
     coded: NDArray[np.int64]  # values that are indices into levels
 
@@ -111,6 +114,7 @@ class Preprocessing:
         *,
         categorical: Sequence[bool],
         clipped: bool = False,
+        drop_unusable: bool = False,
     ) -> tuple[Preprocessing, list[Rows]]:
         """Learn the preprocessing of rows, number their levels and bring them into a fixed order.
 
@@ -126,6 +130,8 @@ class Preprocessing:
             Columns that the user calls categorical.
         clipped : bool
             Whether numeric columns are clipped.
+        drop_unusable : bool
+            Whether identifiers and free text are left without influence; otherwise they raise.
 
         Returns
         -------
@@ -133,7 +139,7 @@ class Preprocessing:
         parts : list of Rows
             ``rows`` and, if given, ``held_out``, each in their own order and with columns coded by the schema.
         """
-        schema = infer_schema(rows.columns, categorical)
+        schema = infer_schema(rows.columns, categorical, drop_unusable=drop_unusable)
         parts = [replace(rows, columns=coded_columns(rows.columns, schema))]
         if held_out is not None:
             parts.append(replace(held_out, columns=coded_columns(held_out.columns, schema, "X_val")))
@@ -178,6 +184,11 @@ class Preprocessing:
         else:
             unknown = neutral if self.schema[j].is_coded else None
             yield Channel(j, "value", -1, float(self.center[k]), float(self.spread[k]), fill, unknown)
+        for season in self.schema[j].seasons:
+            period = PERIODS[season]
+            start = period * np.floor(self.center[k] / period)  # near the values, which keeps digits
+            for quarter in (0, 1):  # a sine and, a quarter later, a cosine
+                yield Channel(j, "season", -1, float(start - quarter * period / 4), period / (2 * np.pi), fill)
         if node.missing:
             yield Channel(j, "missing", fill=1.0)
 
@@ -193,8 +204,13 @@ class Preprocessing:
         unknown = np.array([channel.unknown or 0.0 for channel in channels])
         is_coded = np.array([channel.unknown is not None for channel in channels])
         kind = np.array([channel.kind for channel in channels])
-        masks = (kind == "level", kind == "missing", (kind == "value") & is_coded)
+        masks = (kind == "level", kind == "season", kind == "missing", (kind == "value") & is_coded)
         return _ChannelArrays._make([*fields, unknown, *map(np.flatnonzero, masks)])
+
+    @cached_property
+    def unusable(self) -> frozenset[int]:
+        """Columns that are not looked at, in the user's order."""
+        return frozenset(j for j, column in enumerate(self.schema) if column.kind == "unusable")
 
     @cached_property
     def _is_numbers(self) -> bool:
@@ -248,6 +264,8 @@ class Preprocessing:
             block[:, by.levels] = block[:, by.levels] == by.level[by.levels]
         block -= by.center
         block *= self._rates
+        if len(by.seasons):
+            block[:, by.seasons] = np.sin(block[:, by.seasons])
         if len(by.coded):
             block[:, by.coded] = np.where(is_unknown, by.unknown[by.coded], block[:, by.coded])
         if len(by.missing):

@@ -9,9 +9,9 @@ a column holds                  it becomes
 ==============================  =================================================
 numbers, booleans               numbers
 dates, times, durations         days, since 1970 for dates
-text                            levels
+text                            levels; :mod:`castlereg.data.schema` says which are numbers or dates
 pandas categories               levels, in their order when they are ordered
-None, NaN, NaT, pd.NA           missing values
+None, NaN, NaT, pd.NA           missing values, and so is text such as ``NA``, ``?`` or nothing but spaces
 ==============================  =================================================
 """
 
@@ -19,10 +19,9 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import repeat
 from numbers import Number
 from typing import Any, Literal, NoReturn
 
@@ -32,16 +31,10 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-# Missing in every column of a file: what pandas takes for missing, and the UCI repository's "?".
-ALWAYS_MISSING = (
-    *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NaN", "nan", "-NaN", "-nan"),
-    *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-)
-# The others may be a class or a level, such as the "-" of "+" and "-": they are missing only among numbers.
-MISSING_MARKS = frozenset([*ALWAYS_MISSING, "-", "--", ".", "na", "Null", "none", "missing"])
+from castlereg.data.texts import ALWAYS_MISSING as ALWAYS_MISSING  # for readers of files
+from castlereg.data.texts import stands_for_missing
 
-
-Holds = Literal["numbers", "text", "dates", "nothing"]
+Holds = Literal["numbers", "text", "dates", "durations", "nothing"]
 Level = str | float
 
 _DAY = np.timedelta64(1, "D")
@@ -57,6 +50,7 @@ class ColumnType:
     levels: tuple[Level, ...] | None = None  # that the cells are indices into; None when cells are values themselves
     ordered: bool = False  # whether the order of the levels means something
     declared: bool = False  # whether the dtype itself says that these are categories
+    marks: tuple[str, ...] = ()  # texts that were taken as missing
 
 
 @dataclass(frozen=True)
@@ -96,23 +90,35 @@ class Columns:
         return replace(self, rows=rows if self.rows is None else self.rows[rows])
 
 
-def read_columns(X: Any, what: str = "X") -> Columns:
-    """Read a frame of pandas or polars, or an array-like of shape (rows, columns); ``what`` is its name in messages."""
+def read_columns(X: Any, what: str = "X", ignored: Collection[int] = ()) -> Columns:
+    """Read a frame of pandas or polars, or an array-like of shape (rows, columns); ``what`` is its name in messages.
+
+    ``ignored`` columns are zeros, whatever they hold.
+    """
     if is_frame(X):
-        columns = _read_frame(X, what)
+        columns = _read_frame(X, what, ignored)
     else:
         values = _as_array(X, what)
         if values.dtype.kind in "biuf":
             cells = values if values.dtype in _FLOATS else check_array(values, dtype=_FLOATS, ensure_all_finite=False)
-            columns = Columns(cells, unnamed_numbers(cells.shape[1]))
+            columns = _without(Columns(cells, unnamed_numbers(cells.shape[1])), ignored)
         else:
             names = [f"x{j}" for j in range(values.shape[1])]
-            columns = _read_series([pd.Series(values[:, j]) for j in range(len(names))], names, what)
+            columns = _read_series([pd.Series(values[:, j]) for j in range(len(names))], names, what, ignored)
     check_shape(columns.values.shape, what)
     if sum_of_squares(columns.values) < LARGEST:
         return replace(columns, complete=True)
     check_range(columns.values, columns.names, what)
     return columns
+
+
+def _without(columns: Columns, ignored: Collection[int]) -> Columns:
+    """Replace columns of numbers by zeros."""
+    if not ignored:
+        return columns
+    values = columns.values.copy()
+    values[:, [j for j in ignored if j < values.shape[1]]] = 0
+    return replace(columns, values=values)
 
 
 @lru_cache(maxsize=64)
@@ -142,7 +148,7 @@ def _as_array(X: Any, what: str) -> NDArray[Any]:
     return checked
 
 
-def _read_frame(X: Any, what: str) -> Columns:
+def _read_frame(X: Any, what: str, ignored: Collection[int]) -> Columns:
     names = [str(name) for name in X.columns]
     for name, count in Counter(names).items():
         if count > 1:
@@ -151,19 +157,19 @@ def _read_frame(X: Any, what: str) -> Columns:
         dtypes = list(X.dtypes)
         if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
             dtype = np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64
-            return Columns(X.to_numpy(dtype), tuple(map(ColumnType, names)))
-        return _read_series([X.iloc[:, j] for j in range(len(names))], names, what)
+            return _without(Columns(X.to_numpy(dtype), tuple(map(ColumnType, names))), ignored)
+        return _read_series([X.iloc[:, j] for j in range(len(names))], names, what, ignored)
     columns = [X[name] for name in X.columns]
     arrays = [column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column) for column in columns]
-    return _read_series([pd.Series(array) for array in arrays], names, what)
+    return _read_series([pd.Series(array) for array in arrays], names, what, ignored)
 
 
-def _read_series(columns: list[pd.Series], names: list[str], what: str) -> Columns:
-    read = list(map(_read_one, columns, names, repeat(what)))
-    cells = np.empty((len(columns[0]) if columns else 0, len(columns)))
-    for j, (values, _) in enumerate(read):
-        cells[:, j] = values
-    return Columns(cells, tuple(column_type for _, column_type in read))
+def _read_series(columns: list[pd.Series], names: list[str], what: str, ignored: Collection[int]) -> Columns:
+    cells, types = np.zeros((len(columns[0]) if columns else 0, len(columns))), list(map(ColumnType, names))
+    for j, column in enumerate(columns):
+        if j not in ignored:
+            cells[:, j], types[j] = _read_one(column, names[j], what)
+    return Columns(cells, tuple(types))
 
 
 def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
@@ -176,7 +182,7 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
     if pd.api.types.is_numeric_dtype(dtype):
         return column.to_numpy(np.float64, na_value=np.nan), ColumnType(name)
     if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
-        return _days(column), ColumnType(name, "dates")
+        return _days(column), ColumnType(name, "dates" if dtype.kind == "M" else "durations")
     if not (pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype) or _is_text(column)):
         raise ValueError(
             f"{what} has column {name!r} of dtype {dtype}, which has no place in a network: "
@@ -184,18 +190,32 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
         )
     holds = pd.api.types.infer_dtype(column[column.notna()])  # NaT among numbers is missing like any other
     if holds == "string":
-        codes, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
-        return _in_order(codes, [str(text) for text in texts], ColumnType(name, "text"))
+        return _read_texts(column, name)
     if holds in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
         cells = [np.nan if missing else as_float(v) for v, missing in zip(column, column.isna(), strict=True)]
         return np.array(cells, np.float64), ColumnType(name)
     if holds in ("date", "datetime", "datetime64"):
         return _days(pd.to_datetime(column, utc=True)), ColumnType(name, "dates")
     if holds in ("timedelta", "timedelta64"):
-        return _days(pd.to_timedelta(column)), ColumnType(name, "dates")
+        return _days(pd.to_timedelta(column)), ColumnType(name, "durations")
     if holds == "empty":
         return np.full(len(column), np.nan), ColumnType(name, "nothing")
     reject_objects(column, name, what)
+
+
+def _read_texts(column: pd.Series, name: str) -> tuple[NDArray[np.float64], ColumnType]:
+    """Read texts as levels, and those that stand for missing values as missing."""
+    codes, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
+    levels = [str(text) for text in texts]
+    is_missing = np.array([stands_for_missing(level) for level in levels], bool)
+    if not is_missing.any():
+        return _in_order(codes, levels, ColumnType(name, "text"))
+    position = np.append(np.where(is_missing, -1, np.cumsum(~is_missing) - 1), -1)
+    marks = tuple(sorted(level for level in levels if stands_for_missing(level)))
+    levels = [level for level in levels if not stands_for_missing(level)]
+    if not levels:
+        return np.full(len(column), np.nan), ColumnType(name, "nothing", marks=marks)
+    return _in_order(position[codes], levels, ColumnType(name, "text", marks=marks))
 
 
 def _is_text(column: pd.Series) -> bool:
@@ -218,14 +238,6 @@ def _days(column: pd.Series) -> NDArray[np.float64]:
     if values.dtype.kind == "M":
         values = values - np.datetime64(0, "D")
     return np.asarray(values / _DAY, np.float64)
-
-
-def as_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
-    """Read texts as numbers, missing-value marks as NaN; None when one of them is neither."""
-    try:
-        return np.array([np.nan if text.strip() in MISSING_MARKS else float(text) for text in texts], np.float64)
-    except ValueError:
-        return None
 
 
 def _in_order(

@@ -86,9 +86,9 @@ def column_order(
     return tuple(key[-1] for key in sorted(keys))
 
 
-def type_key(node: Node) -> tuple[str, int, bool, bool]:
+def type_key(node: Node) -> tuple[str, int, bool, bool, int]:
     """Return what decides which columns stand together."""
-    return node.kind, node.levels, node.missing, node.clipped
+    return node.kind, node.levels, node.missing, node.clipped, node.extra
 
 
 def _fingerprint(column: NDArray[np.float64], target: NDArray[np.int64]) -> bytes:

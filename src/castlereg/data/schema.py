@@ -1,6 +1,6 @@
 """What every column is: numeric, binary, categorical or ordinal.
 
-The rule, by what a column holds and not by its dtype (an integer, a float and a nullable column of the same
+The rule, by what a column holds and not by its dtype (an integer, a float, a nullable column and text of the same
 values are the same column):
 
 ===========  ==========================================================================================
@@ -9,13 +9,15 @@ kind         columns
 binary       two different values, whatever they are
 categorical  text and pandas categories of three and more levels; those in ``categorical_features``
 ordinal      ordered pandas categories; whole numbers with 3 to 10 different values
-numeric      all others: numbers, dates
+numeric      all others: numbers, dates, durations
+unusable     identifiers and free text, when they are dropped
 ===========  ==========================================================================================
 
 Ordinal numbers are used as the numbers they are; the kind says that they might be codes without an order, to be named
-in ``categorical_features``. A text column that is hardly ever twice the same is free text and raises. Beyond 100 levels
-the rarest are joined into one. Text that is numbers but for a missing-value mark such as ``?`` is numbers with missing
-values, with a warning: it is text only because of the mark.
+in ``categorical_features``. Text that is plain numbers is numbers, and text that is dates is dates, also with
+missing-value marks such as ``-`` among them. Text of numbers that cannot be read (decimal commas, units) raises, and so
+does text that is hardly ever twice the same, unless such columns are dropped. Beyond 100 levels the rarest are joined
+into one.
 """
 
 from __future__ import annotations
@@ -25,24 +27,32 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from castlereg.data.reading import MISSING_MARKS, Columns, ColumnType, Holds, Level, as_numbers, check_range, listed
+from castlereg.data.dates import DateSurvey, Reading, Season, as_dates, parsed
+from castlereg.data.reading import Columns, ColumnType, Holds, Level, check_range, listed
+from castlereg.data.texts import FEW, MISSING_MARKS, are_codes, as_numbers, is_prose, shown, what_is_wrong
 from castlereg.layout import Kind, Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
 
-ColumnKind = Literal["numeric", "binary", "categorical", "ordinal"]
+ColumnKind = Literal["numeric", "binary", "categorical", "ordinal", "unusable"]
 
 MOST_LEVELS = 100  # more make wide layers of weights that a few rows each must teach
 _MOST_ORDINAL_VALUES = 10
 _ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # different numbers beyond which a column is numeric whatever follows
-_FEWEST_TEXTS = 20  # fewer different texts are levels, even when each occurs once
 OTHER = "(other)"
+
+# Names of columns whose whole numbers, all different, number the rows; and of those where they may be a time.
+_IDENTIFIER = re.compile(
+    r"(?i:(.*[_ .-])?(id|uuid|guid)|index|idx|row([_ ]?(number|num|no|id))?|unnamed: \d+)|.*[a-z]I[dD]"
+)
+_ANYTHING = re.compile(r"(?i:.*(time|date|year|month|week|day|hour|min|sec|step|period|epoch|age).*|[a-z]?\d*)")
+_MOST_NUMBERED = 10_000_000  # rows in which numbers are compared
 
 
 @dataclass(frozen=True)
@@ -54,8 +64,10 @@ class ColumnSchema:
     holds: Holds
     levels: tuple[Level, ...] | None  # in order, for columns whose cells are levels; OTHER stands last for joined ones
     missing: int  # number of missing values
-    constant: bool  # whether there is nothing to learn from: one value, or none
+    constant: bool  # whether there is nothing to learn from: one value, none, or a column that is not used
     note: str = ""  # what else the user should know
+    reading: Reading = ""  # of dates that were text
+    seasons: tuple[Season, ...] = ()  # of dates, that the network sees beside the value
 
     @property
     def is_coded(self) -> bool:
@@ -64,10 +76,11 @@ class ColumnSchema:
 
     def node(self, clipped: bool = False) -> Node:
         """Return the column's node; ``clipped`` applies to numeric columns only."""
-        kind: Kind = "numeric" if self.kind == "ordinal" else self.kind
+        kind: Kind = "numeric" if self.kind in ("ordinal", "unusable") else self.kind  # type: ignore[assignment]
         n_levels = len(self.levels or ()) if kind == "categorical" else 1
         missing = self.missing > 0 and self.holds != "nothing"
-        return Node(kind, n_levels, missing=missing, clipped=clipped and self.kind == "numeric")
+        clipped = clipped and self.kind == "numeric"
+        return Node(kind, n_levels, missing=missing, clipped=clipped, extra=2 * len(self.seasons))
 
 
 class KindChanged(ValueError):
@@ -76,6 +89,15 @@ class KindChanged(ValueError):
     def __init__(self, column: str, before: str, now: str, texts: Sequence[str]) -> None:
         super().__init__(f"column {column!r} holds {before} in one part of the table and {now} in another")
         self.column, self.texts = column, texts
+
+
+class Decision(NamedTuple):
+    """What a column is, and what the user should be told."""
+
+    schema: ColumnSchema
+    as_numbers: tuple[str, ...] | None = None  # missing-value marks among numbers that were text
+    marks: tuple[str, ...] = ()  # texts that were taken as missing among others
+    unusable: str = ""  # why a network cannot use it
 
 
 class ColumnSurvey:
@@ -88,9 +110,15 @@ class ColumnSurvey:
         self.counts: Counter[Level] = Counter()  # of levels, and of the values of a categorical column of numbers
         self.some_values: set[float] = set()  # of numbers: all, or enough of them to be numeric
         self.lowest, self.highest = np.inf, -np.inf
+        self.too_many = False  # texts to count
+        self.reading: Reading = ""  # of dates that were text, once it is known
+        self._marks: set[str] = set()
+        self._dates = DateSurvey()
+        self._numbered: list[NDArray[np.float64]] | None = []  # whole numbers that may be those of the rows
 
     def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
         """Take note of one piece, shape (rows,)."""
+        self._marks.update(column.marks)
         missing = np.isnan(cells)
         present = cells[~missing] if missing.any() else cells
         self.missing += len(cells) - len(present)
@@ -112,6 +140,12 @@ class ColumnSurvey:
             if len(self.some_values) < _ENOUGH_VALUES:
                 self.some_values.update(np.unique(values)[:_ENOUGH_VALUES].tolist())
         self.lowest, self.highest = min(self.lowest, present.min()), max(self.highest, present.max())
+        if column.holds == "dates":
+            self._dates.add(present)
+        elif self._numbered is not None:
+            self._numbered.append(present)
+            if self.missing or not _may_number_rows(column, self._numbered):
+                self._numbered = None
 
     def _count(self, levels: Sequence[Level], counts: NDArray[np.int64]) -> None:
         if self.type.ordered and self.counts and list(self.counts) != list(levels):
@@ -119,7 +153,8 @@ class ColumnSurvey:
                 f"column {self.type.name!r} has ordered categories {list(self.counts)} in one part of the table and "
                 f"{list(levels)} in another: write it with the same categories throughout"
             )
-        self.counts.update(dict(zip(levels, counts.tolist(), strict=True)))
+        if not self.too_many:
+            self.counts.update(dict(zip(levels, counts.tolist(), strict=True)))
 
     def counted_levels(self) -> tuple[ColumnType, NDArray[np.int64]]:
         """Return the column with the levels that occur, in order, and the count of each."""
@@ -128,48 +163,121 @@ class ColumnSurvey:
             levels.sort(key=lambda level: level)
         return replace(self.type, levels=tuple(levels)), np.array([self.counts[level] for level in levels], np.int64)
 
-    def schema(self, what: str, marks: Sequence[str] = ()) -> tuple[ColumnSchema, Sequence[str]]:
-        """Decide what the column is; return also the missing-value marks among its numbers, as given or as found."""
+    def decide(self, what: str, marks: Sequence[str] = ()) -> Decision:
+        """Decide what the column is; ``marks`` were already taken as missing when its numbers were read."""
         column, missing = self.type, self.missing
         values = np.array(sorted({*self.some_values, self.lowest, self.highest}) if self.some_values else [])
         if column.levels is not None or (self.categorical and not is_constant(values)):
             column, counts = self.counted_levels()
-            marks = () if self.categorical else _missing_marks(column)
-            if not marks:
-                return _schema_of_levels(column, counts, missing, what), ()
-            numbers = as_numbers([str(level) for level in column.levels or ()])
-            assert numbers is not None  # that is what marks mean
-            column, missing = ColumnType(column.name), missing + int(counts[np.isnan(numbers)].sum())
-            values = np.unique(numbers[~np.isnan(numbers)])
-        note = f"text of numbers and {', '.join(map(repr, marks))}" if marks else ""
-        return _schema_of_numbers(column, values, missing, note), marks
+            is_text = column.holds == "text" and not (column.declared or self.categorical or self.too_many)
+            return (self._of_texts(column, counts, what) if is_text else None) or self._of_levels(column, counts)
+        if column.holds == "dates":
+            schema = _schema_of_dates(column, values, missing, self._dates)
+            return Decision(replace(schema, reading=self.reading), marks=tuple(sorted(self._marks)))
+        schema = _schema_of_numbers(column, values, missing, _noted(marks))
+        unusable = _numbers_of_rows(column.name, np.concatenate(self._numbered)) if self._numbered else ""
+        return Decision(schema, tuple(marks) or None, unusable=unusable)
+
+    def _of_texts(self, column: ColumnType, counts: NDArray[np.int64], what: str) -> Decision | None:
+        """Read texts as numbers or as dates; None when they are neither."""
+        texts = [str(level) for level in column.levels or ()]
+        marks = tuple(sorted({*self._marks, *(text for text in texts if text.strip() in MISSING_MARKS)}))
+        numbers = None if are_codes(texts) else as_numbers(texts)
+        if numbers is not None and not np.isnan(numbers).all():
+            values, missing = _present(numbers, counts)
+            missing += self.missing
+            schema = _schema_of_numbers(ColumnType(column.name), values, missing, _noted(marks))
+            differ = not missing and len(values) == counts.sum() and np.array_equal(values, np.floor(values))
+            return Decision(schema, marks, unusable=_numbers_of_rows(column.name, values) if differ else "")
+        dates = as_dates(texts, MISSING_MARKS)
+        if dates:
+            reading, days = only_reading(dates, texts, f"{what} has dates in column {column.name!r}")
+            values, missing = _present(days, counts)
+            survey = DateSurvey()
+            survey.add(values)
+            schema = _schema_of_dates(ColumnType(column.name, "dates"), values, self.missing + missing, survey)
+            return Decision(replace(schema, reading=reading), marks=marks)
+        wrong = what_is_wrong(texts)
+        if wrong is not None:
+            raise ValueError(
+                f"{what} has text in column {column.name!r} that is {wrong}, or name it in categorical_features if it "
+                "is codes"
+            )
+        return None
+
+    def _of_levels(self, column: ColumnType, counts: NDArray[np.int64]) -> Decision:
+        schema = _schema_of_levels(column, counts, self.missing)
+        levels, rows = column.levels or (), int(counts.sum())
+        unusable = ""
+        if schema.kind == "categorical" and len(levels) > FEW and (2 * len(levels) > rows or self.too_many):
+            texts = [str(level) for level in levels]
+            sort = "free text" if is_prose(texts) else "an identifier"
+            more = "more than " if self.too_many else ""
+            unusable = f"{sort}: {more}{len(levels)} different values in {more}{rows} rows, such as {shown(texts, 1)}"
+        return Decision(schema, marks=tuple(sorted(self._marks)), unusable=unusable)
 
 
-def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X") -> tuple[ColumnSchema, ...]:
+def _numbers_of_rows(name: str, values: NDArray[np.float64]) -> str:
+    """Say why a column of whole numbers looks like an identifier; nothing when it does not."""
+    if len(values) <= _MOST_ORDINAL_VALUES:
+        return ""
+    if _counts_up(values) and not _ANYTHING.fullmatch(name):
+        return "row numbers"
+    is_identifier = _IDENTIFIER.fullmatch(name) and len(np.unique(values)) == len(values)
+    return "an identifier: whole numbers, all different" if is_identifier else ""
+
+
+def _may_number_rows(column: ColumnType, pieces: Sequence[NDArray[np.float64]]) -> bool:
+    """Tell whether numbers may still be those of the rows, after some pieces of which the last is new."""
+    if column.holds != "numbers" or sum(map(len, pieces)) > _MOST_NUMBERED:
+        return False
+    if not _IDENTIFIER.fullmatch(column.name) and not _counts_up(pieces[0][:_ENOUGH_VALUES]):
+        return False
+    return np.array_equal(pieces[-1], np.floor(pieces[-1]))
+
+
+def _counts_up(values: NDArray[np.float64]) -> bool:
+    """Tell whether values are 0, 1, 2, ... or 1, 2, 3, ..."""
+    return values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values)))
+
+
+def infer_schema(
+    columns: Columns, categorical: Sequence[bool], what: str = "X", *, drop_unusable: bool = False
+) -> tuple[ColumnSchema, ...]:
     """Decide what every column is, by the rule of this module; ``categorical`` columns hold levels even as numbers."""
     surveys = list(map(ColumnSurvey, columns.names, categorical))
     for j, survey in enumerate(surveys):
         survey.add(columns.types[j], columns.column(j))
-    return schema_of(surveys, what, {})
+    return schema_of(surveys, what, {}, drop_unusable=drop_unusable)
 
 
 def schema_of(
-    surveys: Sequence[ColumnSurvey], what: str, marked: Mapping[str, Sequence[str]]
+    surveys: Sequence[ColumnSurvey], what: str, marked: Mapping[str, Sequence[str]], *, drop_unusable: bool = False
 ) -> tuple[ColumnSchema, ...]:
     """Decide what every column is; warn of marks taken as missing values, of constant columns and of joined levels.
 
-    ``marked`` texts of a column were already taken as missing when its numbers were read.
+    ``marked`` texts of a column were already taken as missing when its numbers were read. Identifiers and free text
+    raise, all at once, unless they are dropped; numbers that look like an identifier only warn.
     """
-    decided = [survey.schema(what, marked.get(survey.type.name, ())) for survey in surveys]
-    schema = tuple(column for column, _ in decided)
-    with_marks = [column.name for column, marks in decided if marks]
-    if with_marks:
-        shown = ", ".join(map(repr, sorted({mark for _, marks in decided for mark in marks})))
+    decided = _without_unusable(
+        [survey.decide(what, marked.get(survey.type.name, ())) for survey in surveys], what, drop_unusable
+    )
+    schema = tuple(decision.schema for decision in decided)
+    as_numbers = [decision for decision in decided if decision.as_numbers is not None]
+    if as_numbers:
+        marks = ", ".join(map(repr, sorted({mark for decision in as_numbers for mark in decision.as_numbers or ()})))
         warn_user(
-            f"{what} has text in {listed(with_marks)} that is numbers but for {shown}: read as numbers, with {shown} "
-            "as missing"
+            f"{what} has text in {listed([decision.schema.name for decision in as_numbers])} that is numbers"
+            + (f" but for {marks}: read as numbers, with {marks} as missing" if marks else ": read as numbers")
+            + "; name codes in categorical_features"
         )
-    constant = [column.name for column in schema if column.constant]
+    missing = [f"{shown(decision.marks)} in {decision.schema.name!r}" for decision in decided if decision.marks]
+    if missing:
+        warn_user(
+            f"{what} has text that stands for missing values: {'; '.join(missing[:5])}"
+            + (f"; and in {len(missing) - 5} more columns" if len(missing) > 5 else "")
+        )
+    constant = [column.name for column in schema if column.constant and column.kind != "unusable"]
     if constant:
         warn_user(f"constant columns have no edges and no influence: {listed(constant)}")
     joined = [f"{column.name!r} ({column.note})" for column in schema if column.note.endswith(OTHER)]
@@ -181,13 +289,42 @@ def schema_of(
     return schema
 
 
-def _missing_marks(column: ColumnType) -> list[str]:
-    """Find the marks that make a column of numbers text; none when it is text for other reasons too."""
-    if column.holds != "text" or column.declared:
-        return []
-    texts = [str(level) for level in column.levels or ()]
-    marks = [text for text in texts if text.strip() in MISSING_MARKS]
-    return marks if len(marks) < len(texts) and as_numbers(texts) is not None else []
+def _without_unusable(decided: Sequence[Decision], what: str, drop: bool) -> list[Decision]:
+    """Drop unusable columns, or raise for those of text and warn of those of numbers."""
+    unusable = [decision for decision in decided if decision.unusable]
+    if not unusable:
+        return list(decided)
+    advice = 'drop them, or pass unusable_columns="drop" (--drop-unusable)'
+    texts, numbers = ([d for d in unusable if d.schema.is_coded == is_coded] for is_coded in (True, False))
+    if drop:
+        warn_user(f"{what} has columns that are not used: {_reasons(unusable)}")
+        return [_dropped(decision) if decision.unusable else decision for decision in decided]
+    if texts:
+        raise ValueError(f"{what} has columns that a network cannot use: {_reasons(unusable)}; {advice}")
+    warn_user(f"{what} has columns that say nothing of new rows: {_reasons(numbers)}; {advice}")
+    return list(decided)
+
+
+def _reasons(decided: Sequence[Decision]) -> str:
+    return "; ".join(f"{decision.schema.name!r} ({decision.unusable})" for decision in decided)
+
+
+def _dropped(decision: Decision) -> Decision:
+    return Decision(
+        ColumnSchema(
+            decision.schema.name, "unusable", "nothing", None, decision.schema.missing, True, decision.unusable
+        )
+    )
+
+
+def _noted(marks: Sequence[str]) -> str:
+    return f"text of numbers and {', '.join(map(repr, marks))}" if marks else ""
+
+
+def _present(values: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
+    """Return the different values, and how many cells are missing."""
+    missing = np.isnan(values)
+    return np.unique(values[~missing]), int(counts[missing].sum())
 
 
 def _schema_of_numbers(column: ColumnType, values: NDArray[np.float64], missing: int, note: str) -> ColumnSchema:
@@ -198,24 +335,27 @@ def _schema_of_numbers(column: ColumnType, values: NDArray[np.float64], missing:
         return ColumnSchema(column.name, "binary", column.holds, None, missing, False, note)
     is_ordinal = len(values) <= _MOST_ORDINAL_VALUES and np.array_equal(values, np.floor(values))
     kind: ColumnKind = "ordinal" if column.holds == "numbers" and is_ordinal else "numeric"
-    return ColumnSchema(
-        column.name, kind, column.holds, None, missing, False, "dates" if column.holds == "dates" else note
-    )
+    return ColumnSchema(column.name, kind, column.holds, None, missing, False, note)
 
 
-def _schema_of_levels(column: ColumnType, counts: NDArray[np.int64], missing: int, what: str) -> ColumnSchema:
+def _schema_of_dates(column: ColumnType, values: NDArray[np.float64], missing: int, survey: DateSurvey) -> ColumnSchema:
+    """Describe a column of dates, by its different values or enough of them."""
+    schema = _schema_of_numbers(column, values, missing, "dates")
+    seasons = survey.seasons() if schema.kind == "numeric" and len(values) > 2 else ()
+    return replace(schema, seasons=seasons, note=f"dates ({', '.join(seasons)})" if seasons else schema.note)
+
+
+def _schema_of_levels(column: ColumnType, counts: NDArray[np.int64], missing: int) -> ColumnSchema:
     """Decide what a column of levels is, by the count of each."""
     levels = column.levels or ()
     if len(levels) <= 1:
         return _schema_of_one_value(column, levels, levels or None, missing)
     kind: ColumnKind = "binary" if len(levels) == 2 else "ordinal" if column.ordered else "categorical"
     note = "in the order of its categories" if column.ordered else ""
-    if kind == "categorical":
-        _check_not_free_text(column.name, levels, int(counts.sum()), what)
-        if len(levels) > MOST_LEVELS:
-            note = f"{len(levels) - MOST_LEVELS + 1} of {len(levels)} levels joined as {OTHER}"
-            frequent = np.argsort(-counts, kind="stable")[: MOST_LEVELS - 1]
-            levels = (*(levels[i] for i in np.sort(frequent)), OTHER)
+    if kind == "categorical" and len(levels) > MOST_LEVELS:
+        note = f"{len(levels) - MOST_LEVELS + 1} of {len(levels)} levels joined as {OTHER}"
+        frequent = np.argsort(-counts, kind="stable")[: MOST_LEVELS - 1]
+        levels = (*(levels[i] for i in np.sort(frequent)), OTHER)
     return ColumnSchema(column.name, kind, column.holds, levels, missing, False, note)
 
 
@@ -225,24 +365,12 @@ def _schema_of_one_value(
     """Describe a column with at most one value: constant, unless there are missing values too."""
     if not values:
         return ColumnSchema(column.name, "numeric", "nothing", levels, missing, True, "no values")
-    shown = repr(values[0] if isinstance(values[0], str) else f"{values[0]:g}")
-    note = f"{shown} or missing" if missing else f"always {shown}"
+    (value,) = values
+    if isinstance(value, float) and column.holds == "dates":
+        value = str(np.datetime64(round(value * 86400), "s")).removesuffix("T00:00:00")
+    text = repr(value if isinstance(value, str) else f"{value:g}")
+    note = f"{text} or missing" if missing else f"always {text}"
     return ColumnSchema(column.name, "numeric", column.holds, levels, missing, not missing, note)
-
-
-def _check_not_free_text(name: str, levels: Sequence[Level], rows: int, what: str) -> None:
-    if len(levels) <= _FEWEST_TEXTS or 2 * len(levels) <= rows:
-        return
-    texts = [level for level in levels if isinstance(level, str)]
-    if texts and as_numbers(texts) is not None:
-        advice = "it is numbers written as text: convert it with pd.to_numeric"
-    elif texts and re.match(r"\d{4}-\d{2}-\d{2}", texts[0]):
-        advice = "it is dates written as text: convert it with pd.to_datetime"
-    else:
-        advice = "it looks like free text or an identifier: drop it, or make numbers or a few levels of it"
-    raise ValueError(
-        f"{what} has {len(levels)} different values in {rows} rows of column {name!r}, such as {levels[0]!r}: {advice}"
-    )
 
 
 def is_constant(values: NDArray[np.float64]) -> bool:
@@ -259,29 +387,35 @@ def is_constant(values: NDArray[np.float64]) -> bool:
 def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X") -> Columns:
     """Number the levels of a table as read by the schema; a table whose cells are values already is not copied.
 
-    Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values.
+    Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values. Those of
+    unusable columns are 0.
     """
     pairs = list(zip(schema, columns.types, strict=True))
     for known, column in pairs:
-        if {known.holds, column.holds} == {"numbers", "dates"}:
+        if known.holds != column.holds and {known.holds, column.holds} <= {"numbers", "dates", "durations"}:
             raise _another_kind(column, known, what)
-    if all(known.levels is None and column.levels is None for known, column in pairs):
+    if all(known.levels is None and column.levels is None and known.kind != "unusable" for known, column in pairs):
         return columns
     cells = columns.cells.copy()
     unknown: list[str] = []
     for j, (known, column) in enumerate(pairs):
         given = columns.column(j)
-        if known.is_coded:
+        if known.kind == "unusable":
+            cells[:, j] = 0
+        elif known.is_coded:
             cells[:, j] = known_levels(given, column, known, what)
             new = given[cells[:, j] == -1]
             if len(new):
                 level = float(new[0]) if column.levels is None else column.levels[int(new[0])]
                 unknown.append(f"{level!r} in column {known.name!r}")
         elif column.levels is not None:
-            cells[:, j] = _numbers(given, column, known, what)
+            cells[:, j] = values_of_levels(given, column, known, what)
     if unknown:
-        shown = ", ".join(unknown[:5]) + (f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else "")
-        warn_user(f"{what} has levels that were not there in training: {shown}; each counts as one more level")
+        more = f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else ""
+        warn_user(
+            f"{what} has levels that were not there in training: {', '.join(unknown[:5])}{more}; each counts as one "
+            "more level"
+        )
     return Columns(cells, tuple(ColumnType(known.name, known.holds, known.levels) for known in schema))
 
 
@@ -304,27 +438,58 @@ def _codes(cells: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(np.isnan(cells), -1, cells).astype(np.int64)
 
 
-def _numbers(cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str) -> NDArray[np.float64]:
-    """Read levels where the schema has numbers: text of numbers, or categories of numbers."""
+def values_of_levels(
+    cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str
+) -> NDArray[np.float64]:
+    """Read levels where the schema has numbers or dates: texts, or categories of numbers."""
     if schema.holds == "nothing":
         return np.full(len(cells), np.nan)
-    values = values_of_levels(column, cells) if schema.holds == "numbers" else None
-    if values is None:
-        raise _another_kind(column, schema, what)
-    check_range(values[:, None], [schema.name], what)
-    return values
-
-
-def values_of_levels(column: ColumnType, cells: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """Turn indices into levels into the numbers that the levels are or write out; None when a level is not a number."""
     codes, levels = _codes(cells), column.levels or ()
     present = np.unique(codes[codes >= 0])
-    numbers = as_numbers([str(levels[i]) for i in present])
-    if numbers is None:
-        return None
+    texts = [str(levels[i]) for i in present]
+    if schema.holds == "dates" and column.holds == "text":
+        read: NDArray[np.float64] | None = _days(texts, schema, what)
+    else:
+        read = as_numbers(texts) if schema.holds == "numbers" else None
+    if read is None:
+        raise _another_kind(column, schema, what)
     values = np.full(len(levels) + 1, np.nan)  # the last is for missing values
-    values[present] = numbers
+    values[present] = read
+    check_range(values[codes][:, None], [schema.name], what)
     return values[codes]
+
+
+def _days(texts: Sequence[str], schema: ColumnSchema, what: str) -> NDArray[np.float64]:
+    """Read dates in the way of training, or in one that cannot be mistaken."""
+    is_missing = np.array([text.strip() in MISSING_MARKS for text in texts], bool)
+    if is_missing.all():
+        return np.full(len(texts), np.nan)
+    readings: tuple[Reading, ...] = ("year first", "month name")
+    readings = (schema.reading, *readings) if schema.reading else (*readings, "day first", "month first")
+    dates = as_dates(texts, MISSING_MARKS, tuple(dict.fromkeys(readings)))
+    if not dates:
+        odd = next(t for t, skip in zip(texts, is_missing, strict=True) if not skip and parsed(t, readings[0]) is None)
+        raise ValueError(
+            f"{what} has {odd!r} in column {schema.name!r}, which is not a date"
+            + (f" that is written {schema.reading}, as in training" if schema.reading else "")
+            + ": write it as 2024-01-31 or leave it empty"
+        )
+    return only_reading(dates, texts, f"{what} has dates in column {schema.name!r}")[1]
+
+
+def only_reading(
+    dates: Mapping[Reading, NDArray[np.float64]], texts: Sequence[str], where: str
+) -> tuple[Reading, NDArray[np.float64]]:
+    """Return the way to read dates, unless there are two that differ."""
+    reading, days = next(iter(dates.items()))
+    for other in dates.values():
+        differs = ~((other == days) | np.isnan(days))
+        if differs.any():
+            raise ValueError(
+                f"{where} that may be day/month or month/day, such as {texts[int(np.argmax(differs))]!r}: write them "
+                "as 2024-01-31, or convert them with pd.to_datetime"
+            )
+    return reading, days
 
 
 def _another_kind(column: ColumnType, schema: ColumnSchema, what: str) -> ValueError:
@@ -369,7 +534,7 @@ def schema_frame(schema: Sequence[ColumnSchema]) -> pd.DataFrame:
     """Show ``kind``, ``levels``, ``missing`` and ``note`` of every column, one row each."""
     return pd.DataFrame(
         {
-            "kind": ["constant" if column.constant else column.kind for column in schema],
+            "kind": ["constant" if column.constant and column.kind != "unusable" else column.kind for column in schema],
             "levels": [column.levels for column in schema],
             "missing": [column.missing for column in schema],
             "note": [column.note for column in schema],

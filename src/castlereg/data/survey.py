@@ -6,18 +6,30 @@ scales follow from moments that are updated piece by piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.dates import as_dates
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.reading import Columns, ColumnType, as_numbers
+from castlereg.data.reading import Columns, ColumnType
 from castlereg.data.rows import type_key
-from castlereg.data.schema import ColumnSchema, ColumnSurvey, KindChanged, known_levels, schema_of, values_of_levels
+from castlereg.data.schema import (
+    ColumnSchema,
+    ColumnSurvey,
+    KindChanged,
+    known_levels,
+    only_reading,
+    schema_of,
+    values_of_levels,
+)
 from castlereg.data.table import Moments, usable_spread
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
+from castlereg.data.texts import MISSING_MARKS, as_numbers
 
 _MOST_VALUES = 1_000_000  # different texts that are counted; more are not levels
 _MOST_CLASSES = 10_000  # that are counted; more are not classes
@@ -30,19 +42,39 @@ class MeasuredColumn(ColumnSurvey):
 
     def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
         """Take note of one piece, shape (rows,)."""
+        if self.reading and column.holds == "text":
+            column, cells = self._as_dates(column, cells)
         super().add(column, cells)
-        if len(self.counts) > _MOST_VALUES:
-            texts = [str(level) for level in self.counts] if column.holds == "text" and not column.declared else []
-            if texts and all(as_numbers([text]) is not None for text in texts):
-                raise KindChanged(column.name, "text", "numbers", texts)
-            raise ValueError(
-                f"column {column.name!r} has more than {_MOST_VALUES:,} different values, such as "
-                f"{next(iter(self.counts))!r}: it looks like free text or an identifier; leave it out by columns=[...]"
-            )
+        if len(self.counts) > _MOST_VALUES and not self.too_many:
+            self._end_counting(column)
         present = cells[~np.isnan(cells)]
         if column.levels is None and len(present):
-            moments = Moments.of(present[:, None], np.ones(len(present)), False)
-            self.moments = moments if self.moments is None else self.moments.and_of(moments)
+            self._measure(present, np.ones(len(present)))
+
+    def _measure(self, values: NDArray[np.float64], weight: NDArray[np.float64]) -> None:
+        moments = Moments.of(values[:, None], weight, False)
+        self.moments = moments if self.moments is None else self.moments.and_of(moments)
+
+    def _end_counting(self, column: ColumnType) -> None:
+        """Read so many different texts as dates from now on, or do not count any more."""
+        counts, self.counts = self.counts, Counter()
+        texts = [str(level) for level in counts] if column.holds == "text" and not column.declared else []
+        if texts and all(as_numbers([text]) is not None for text in texts):
+            raise KindChanged(column.name, "text", "numbers", texts)
+        dates = {} if self.categorical else as_dates(texts, MISSING_MARKS)
+        if not dates:
+            self.too_many, self.counts = True, counts
+            return
+        self.reading, days = only_reading(dates, texts, f"the table has dates in column {column.name!r}")
+        present, weight = ~np.isnan(days), np.array(list(counts.values()), np.float64)
+        self.type, self.missing = ColumnType(column.name, "dates"), self.missing + int(weight[~present].sum())
+        super().add(self.type, days[present])
+        self._measure(days[present & (weight > 0)], weight[present & (weight > 0)])
+
+    def _as_dates(self, column: ColumnType, cells: NDArray[np.float64]) -> tuple[ColumnType, NDArray[np.float64]]:
+        dates = replace(column, holds="dates", levels=None)
+        schema = ColumnSchema(column.name, "numeric", "dates", None, 0, False, reading=self.reading)
+        return dates, values_of_levels(cells, column, schema, "the table")
 
     def scale(self, schema: ColumnSchema) -> tuple[float, float]:
         """Return what to subtract from the cells and what to divide them by."""
@@ -53,8 +85,7 @@ class MeasuredColumn(ColumnSurvey):
             column, counts = self.counted_levels()
             indices = np.arange(len(counts), dtype=np.float64)
             # The cell of each level: its index in the schema, or the number that it writes out.
-            cells = known_levels(indices, column, schema, "") if schema.is_coded else values_of_levels(column, indices)
-            assert cells is not None  # the schema says that they are numbers
+            cells = (known_levels if schema.is_coded else values_of_levels)(indices, column, schema, "")
             present = ~np.isnan(cells)
             moments = Moments.of(cells[present][:, None], counts[present].astype(np.float64), False)
             lowest, highest = cells[present].min(), cells[present].max()
@@ -77,13 +108,19 @@ class TableSurvey:
             survey.add(column, piece.column(j))
 
     def preprocessing(
-        self, what: str, marked: Mapping[str, Sequence[str]], targets: tuple[Target, ...], *, clipped: bool
+        self,
+        what: str,
+        marked: Mapping[str, Sequence[str]],
+        targets: tuple[Target, ...],
+        *,
+        clipped: bool,
+        drop_unusable: bool = False,
     ) -> Preprocessing:
         """Return the preprocessing of the table; ``marked`` texts were already taken as missing when numbers were read.
 
         Columns are ordered by type and name: no digest of all rows is at hand.
         """
-        schema = schema_of(self.columns, what, marked)
+        schema = schema_of(self.columns, what, marked, drop_unusable=drop_unusable)
         nodes = [column.node(clipped) for column in schema]
         order = sorted(range(len(schema)), key=lambda j: (*type_key(nodes[j]), schema[j].name))
         center, spread = np.array([self.columns[j].scale(schema[j]) for j in order]).T
@@ -118,12 +155,12 @@ class TargetSurvey:
                 f"column {self.name!r} has more than {_MOST_CLASSES:,} classes: for numbers use a regressor"
             )
 
-    def target(self, learn: Callable[[NDArray[Any], str], Target]) -> Target:
-        """Learn how to encode the target; ``learn`` raises for constants and single classes."""
+    def target(self) -> Target:
+        """Learn how to encode the target; constants and single classes raise."""
         if not self.is_numeric:
             assert self._classes is not None
-            return learn(self._classes, self.name)
-        learn(np.array([self._numbers.lowest, self._numbers.highest]), self.name)
+            return ClassTarget.of_counted(self._classes, self._counts, self.name)
+        NumericTarget.fit(np.array([self._numbers.lowest, self._numbers.highest]), self.name)
         assert self._numbers.moments is not None
         return NumericTarget(self.name, float(self._numbers.moments.mean[0]), self.spread)
 

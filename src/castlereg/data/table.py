@@ -169,8 +169,8 @@ def measure(table: Table, row_lists: Sequence[RowNumbers]) -> tuple[Standardizat
     Value channels are centred on the mean of the values that are not missing. Those of one node are divided by one
     number, the root of their summed variances: a categorical column then weighs as much as a numeric one, and its rare
     levels do not grow large. A node that does not vary is multiplied by zero, and so is a level that none of the rows
-    has: the member takes it as "none of the levels". Missing indicators are centred and keep their size of 1, about
-    that of the step from one level to another; dividing by their own spread would blow up rare missing values.
+    has: the member takes it as "none of the levels". Missing indicators and seasons are centred and keep their size of
+    1, about that of the step from one level to another; dividing by their own spread would blow up rare missing values.
     """
     known: dict[bytes, tuple[Standardization, float]] = {}
     measured = []
@@ -202,7 +202,7 @@ def standardization_of(
 ) -> Standardization:
     """Turn the moments of training rows into what standardizes them, in float64; see :func:`measure`."""
     mean, variance = moments.mean, moments.variance
-    values = ~layout.is_indicator
+    values = ~layout.is_input_only
     by_node = np.bincount(layout.channel_nodes[values], variance[values])[layout.channel_nodes]
     varies = variance > 1e-12
     scale = np.where(varies, np.where(values, 1 / np.sqrt(np.where(by_node > 1e-12, by_node, 1.0)), 1.0), 0.0)

@@ -15,10 +15,13 @@ from scipy.special import expit, softmax
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
+from castlereg.data.dates import as_dates
 from castlereg.data.reading import as_float, check_range, is_frame
 from castlereg.data.rows import Rows
 from castlereg.data.schema import is_constant
 from castlereg.data.table import center_and_spread
+from castlereg.data.texts import FEW, MISSING_MARKS, are_codes, shown, stands_for_missing, what_is_wrong
+from castlereg.data.texts import as_numbers as texts_as_numbers
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 from castlereg.options import check_number
@@ -67,9 +70,14 @@ class ClassTarget:
     @classmethod
     def fit(cls, y: NDArray[Any], name: str) -> ClassTarget:
         """Find the classes of a target, shape (rows,)."""
-        classes = np.unique(y)
+        return cls.of_counted(*np.unique(y, return_counts=True), name)
+
+    @classmethod
+    def of_counted(cls, classes: NDArray[Any], counts: NDArray[np.int64], name: str) -> ClassTarget:
+        """Make a target of sorted classes, after a check of what they are and how often they occur."""
         if len(classes) < 2:
             raise ValueError(f"{name} has only one class, {classes.tolist()[0]!r}: a classifier needs at least two")
+        check_classes(classes, int(counts.sum()), name)
         return cls(name, classes)
 
     @property
@@ -111,6 +119,38 @@ class ClassTarget:
         return probabilities
 
 
+def check_classes(classes: NDArray[Any], n_rows: int, name: str) -> None:
+    """Raise for different texts in so many rows that are numbers, dates, identifiers or free text rather than classes.
+
+    Texts of whole numbers may be the numbers of classes.
+    """
+    texts = [label for label in classes.tolist() if isinstance(label, str)]
+    if len(texts) > FEW:
+        wrong = _numbers_or_dates(texts) or what_is_wrong(texts)
+        if wrong is None and 2 * len(texts) > n_rows:
+            wrong = (
+                f"hardly ever twice the same ({len(texts)} different values in {n_rows} rows, such as {shown(texts)})"
+            )
+            wrong += ": choose another target" if _plain_numbers(texts) is None else ": use a regressor"
+        if wrong is not None:
+            raise ValueError(f"{name} has text that is {wrong}")
+
+
+def _numbers_or_dates(texts: Sequence[str]) -> str | None:
+    numbers = _plain_numbers(texts)
+    if numbers is not None and not np.array_equal(numbers, np.floor(numbers)):
+        return f"numbers, such as {shown(texts)}: predict them with a regressor"
+    if as_dates(texts, MISSING_MARKS):
+        return f"dates, such as {shown(texts)}: convert them to numbers, such as days"
+    return None
+
+
+def _plain_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
+    """Read texts as numbers; None when one of them is not, or when they are codes."""
+    numbers = None if are_codes(texts) else texts_as_numbers(texts)
+    return None if numbers is None or np.isnan(numbers).any() else numbers
+
+
 Target = NumericTarget | ClassTarget
 TargetKind = Literal["numbers", "classes", "any"]
 
@@ -146,15 +186,26 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
             DataConversionWarning,
         )
     values = [_values(column) for column in columns]
-    for column, name in zip(values, names, strict=True):
-        missing = pd.isna(column)
+    for given, column, name in zip(columns, values, names, strict=True):
+        missing = pd.isna(column) | _is_mark(given, column)
         if np.any(missing):
             of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"
+            row = int(np.argmax(missing))
+            mark = repr(str(column[row])) if isinstance(column[row], str) else "NaN or None"
             raise ValueError(
-                f"{of_target} has {int(missing.sum())} missing values (NaN or None), first in row "
-                f"{int(np.argmax(missing))}: a row without its target teaches nothing, so drop such rows"
+                f"{of_target} has {int(missing.sum())} missing values ({mark}), first in row {row}: a row without its "
+                "target teaches nothing, so drop such rows"
             )
     return [without_objects(column) for column in values], names
+
+
+def _is_mark(given: Any, values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return which values are text that stands for a missing value; the categories of pandas are what they are."""
+    if values.dtype.kind not in "OUS" or isinstance(getattr(given, "dtype", None), pd.CategoricalDtype):
+        return np.zeros(len(values), bool)
+    codes, levels = pd.factorize(values.astype(object))
+    is_mark = [isinstance(level, str) and stands_for_missing(level) for level in levels]
+    return np.array([*is_mark, False])[codes]
 
 
 def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
@@ -181,18 +232,34 @@ def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
 
 
 def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Read a target as finite numbers, or say why it is not."""
+    """Read a target as finite numbers, also when they are written as text, or say why it is not."""
     if column.dtype.kind not in "biuf":
         values = column.tolist()
+        if values and all(isinstance(value, str) for value in values):
+            values = _numbers_of_texts(values, name)
         for row, value in enumerate(values):
             if not isinstance(value, Number) or isinstance(value, complex):
                 raise ValueError(
                     f"{name} has {value!r} in row {row}, which is not a number; for classes use a classifier"
                 )
         column = np.array([as_float(value) for value in values])
-    numbers: NDArray[np.float64] = column.astype(np.float64)
-    check_range(numbers[:, None], [name], "y")
-    return numbers
+    checked: NDArray[np.float64] = column.astype(np.float64)
+    check_range(checked[:, None], [name], "y")
+    return checked
+
+
+def _numbers_of_texts(values: list[str], name: str) -> list[Any]:
+    """Read texts as numbers; those that are not are left as they are, unless something can be said of them all."""
+    codes, texts = pd.factorize(np.array(values, object))
+    numbers = texts_as_numbers(list(texts))
+    if numbers is None:
+        wrong = what_is_wrong(list(texts))
+        if wrong is not None:
+            raise ValueError(f"{name} has text that is {wrong}")
+        numbers = np.array([np.nan if (n := texts_as_numbers([text])) is None else n[0] for text in texts])
+    return [
+        value if np.isnan(number) else number for value, number in zip(values, numbers[codes].tolist(), strict=True)
+    ]
 
 
 def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
@@ -242,11 +309,20 @@ def inferred_task(y: Any) -> tuple[Task, str]:
     """Infer the task from the values of a target, and say why.
 
     Text, booleans, categories and few whole numbers that repeat (2 to 10 values, on average in two rows each) are
-    classes; other numbers are a regression. Missing values are ignored, and numbers stored as objects are numbers. The
-    command line, :func:`castlereg.compare` and the estimators of several targets all use this rule.
+    classes; other numbers are a regression. Missing values are ignored, and numbers stored as objects or as text are
+    numbers. Text that is numbers of another form, dates, identifiers or free text raises. The command line,
+    :func:`castlereg.compare` and the estimators of several targets all use this rule.
     """
     is_pandas = isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray)
     values = pd.Series(y if is_pandas else np.asarray(y).ravel()).dropna()
+    if not isinstance(values.dtype, pd.CategoricalDtype) and pd.api.types.infer_dtype(values) == "string":
+        values = values[[not stands_for_missing(text) for text in values]]
+        codes, texts = pd.factorize(values.to_numpy(object))
+        numbers = _plain_numbers(list(texts))
+        if numbers is None:
+            check_classes(texts, len(values), str(getattr(y, "name", None) or "y"))
+        else:
+            values = pd.Series(numbers[codes])
     if values.dtype == object:
         if pd.api.types.infer_dtype(values) == "decimal":
             return "regression", "numbers"

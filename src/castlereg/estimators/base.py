@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
@@ -25,7 +25,7 @@ from castlereg.graph.constraints import EdgeConstraints, graph_rules
 from castlereg.layout import EdgeRules
 from castlereg.losses import Batch, as_batch
 from castlereg.network import Parameters
-from castlereg.options import check_flag, check_integer, check_number, check_sizes
+from castlereg.options import check_choice, check_flag, check_integer, check_number, check_sizes
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
@@ -57,6 +57,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     hidden_layer_sizes: Sizes = field(default="auto", kw_only=True)
     recipe: Recipe | None = field(default=None, kw_only=True)
     categorical_features: Features = field(default=None, kw_only=True)
+    unusable_columns: Literal["raise", "drop"] = field(default="raise", kw_only=True)
     learning_rate: float = field(default=1e-3, kw_only=True)
     batch_size: int = field(default=32, kw_only=True)
     max_epochs: int = field(default=200, kw_only=True)
@@ -86,9 +87,12 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             rows, names = read_training_rows(self, X, y)
             weight = None if sample_weight is None else checked_weight(sample_weight, len(rows))
             kinds = target_kinds(y, self.target_kind)
-            held_out = None if X_val is None else read_known_rows(self, X_val, y_val, kinds, ("X_val", "y_val"))
+            held_out = None
+            if X_val is not None:  # of this fit's columns, not of those of a model that was fitted before
+                held_out = _with_targets(_read_features(self, X_val, "X_val"), y_val, kinds, "y_val")[0]
             categorical = named_columns(self.categorical_features, rows.columns.names)
-            data = TableData(rows.weighted(weight), held_out, names, kinds, categorical, self.class_weight)
+            drop = self.unusable_columns == "drop"
+            data = TableData(rows.weighted(weight), held_out, names, kinds, categorical, self.class_weight, drop)
             edges = None
             if self.constraints is not None or graph is not None:
                 edges = graph_rules(self.constraints, graph, names, len(kinds))
@@ -145,6 +149,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         check_sizes("hidden_layer_sizes", self.hidden_layer_sizes)
         if not isinstance(self.recipe, Recipe | None):
             raise ValueError(f"recipe={self.recipe!r} must be Recipe(...) or None")
+        check_choice("unusable_columns", self.unusable_columns, ["raise", "drop"])
         check_number("learning_rate", self.learning_rate, above=0)
         for name in ("batch_size", "max_epochs"):
             check_integer(name, getattr(self, name))
@@ -330,7 +335,13 @@ def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
 
 def read_features(estimator: Any, X: ArrayLike, *, reset: bool = False, what: str = "X") -> Columns:
     """Read a table, and check its columns against those of the estimator's ``fit``, or keep them if ``reset``."""
-    columns = read_columns(X, what)
+    return _read_features(estimator, X, what, reset, () if reset else estimator.model_.preprocessing.unusable)
+
+
+def _read_features(
+    estimator: Any, X: ArrayLike, what: str, reset: bool = False, ignored: Collection[int] = ()
+) -> Columns:
+    columns = read_columns(X, what, ignored)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     return columns
 

@@ -72,7 +72,8 @@ class FileFit(Ensemble):
             raise ValueError("bootstrap=True draws from all rows at once, which fit_file never has: use fit, or False")
         names = ("target_kind", "categorical_features", "class_weight")
         options = {name: getattr(self, name) for name in names}
-        data = FileData.opened(path, target, validation, columns, chunk_rows=int(chunk_rows), **options)
+        options |= {"chunk_rows": int(chunk_rows), "drop_unusable": self.unusable_columns == "drop"}
+        data = FileData.opened(path, target, validation, columns, **options)
         edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
         self.model_ = fit(self._request(data, len(data.features), edges))
         self.n_features_in_ = len(data.features)

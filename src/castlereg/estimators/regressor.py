@@ -55,6 +55,10 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
     categorical_features : sequence of str, int or bool, optional
         Names, indices or a mask of columns whose numbers are codes without an order. Text and pandas categories are
         categorical anyway; ``schema_`` shows how every column was read.
+    unusable_columns : {"raise", "drop"}
+        What to do about identifiers and free text, of which a network cannot learn: raise an error that lists them, or
+        keep them as columns without influence and ignore what they hold in ``predict``. Numbers that look like
+        identifiers only warn with ``"raise"``.
     learning_rate : float
         Of Adam.
     batch_size : int

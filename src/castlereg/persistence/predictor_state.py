@@ -14,10 +14,11 @@ from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.fitted import Networks
 from castlereg.network import Dense, Parameters
 from castlereg.persistence.container import Arrays, StoredArrays
-from castlereg.persistence.json_content import Unreadable, fields
+from castlereg.persistence.json_content import Unreadable, checked, fields
 from castlereg.persistence.values import read_value, write_value
 
 _COLUMN = get_type_hints(ColumnSchema)
+_CAME_LATER = {"reading": "", "seasons": []}  # fields of columns that older files do not have
 _NUMERIC_TARGET = {"name": str, "center": float, "spread": float}
 
 
@@ -56,13 +57,20 @@ def read_preprocessing(content: Any, arrays: StoredArrays) -> Preprocessing:
 
 
 def _read_column(content: Any) -> ColumnSchema:
-    stored = fields(content, "a column", **_COLUMN)
+    stored = fields({**_CAME_LATER, **checked(content, dict, "a column")}, "a column", **_COLUMN)
     if stored.levels is not None:
         if not stored.levels or len(set(stored.levels)) != len(stored.levels):
             raise Unreadable(f"column {stored.name!r} has no levels, or the same level twice")
         stored.levels = tuple(stored.levels)
     if stored.kind == "categorical" and len(stored.levels or ()) < 2:
         raise Unreadable(f"column {stored.name!r} is categorical and has fewer than two levels")
+    stored.seasons = tuple(stored.seasons)
+    if stored.seasons and (stored.kind, stored.holds, stored.levels) != ("numeric", "dates", None):
+        raise Unreadable(f"column {stored.name!r} has seasons, but does not hold dates")
+    if len(set(stored.seasons)) != len(stored.seasons):
+        raise Unreadable(f"column {stored.name!r} has the same season twice")
+    if stored.kind == "unusable" and not (stored.constant and stored.holds == "nothing" and stored.levels is None):
+        raise Unreadable(f"column {stored.name!r} is unusable and yet used")
     return ColumnSchema(**vars(stored))
 
 

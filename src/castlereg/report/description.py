@@ -47,7 +47,7 @@ def table_columns(preprocessing: Preprocessing, n_rows: int) -> tuple[Column, ..
     features = [
         Column(
             column.name,
-            "constant" if column.constant else column.kind,
+            "constant" if column.constant and column.kind != "unusable" else column.kind,
             False,
             _first(column.levels or ()),
             len(column.levels or ()),

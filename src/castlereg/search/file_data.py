@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,12 +14,13 @@ from tqdm.auto import tqdm
 
 from castlereg.data.files import TableFile, check_columns
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.reading import MISSING_MARKS, Columns, as_numbers, read_columns
+from castlereg.data.reading import Columns, read_columns
 from castlereg.data.rows import Rows, n_held_out
 from castlereg.data.schema import KindChanged, named_columns
 from castlereg.data.survey import TableSurvey, TargetSurvey
 from castlereg.data.table import Table
-from castlereg.data.targets import ClassTarget, TargetKind, check_target, fit_target, read_target, weighted_by_class
+from castlereg.data.targets import ClassTarget, TargetKind, check_target, read_target, weighted_by_class
+from castlereg.data.texts import MISSING_MARKS, as_numbers
 from castlereg.fitted.networks import HeldOut, evenly
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.random_streams import OfFit, fit_stream
@@ -45,6 +46,7 @@ class FileData:
     categorical_features: Any = None  # as the user gave them
     class_weight: Any = None  # as in scikit-learn; None for regression
     chunk_rows: int = 131_072  # rows that are in memory at a time
+    drop_unusable: bool = False  # whether identifiers and free text are left without influence, or raise
 
     @classmethod
     def opened(cls, path: Any, target: str, validation: Any, columns: Sequence[str] | None, **options: Any) -> FileData:
@@ -73,8 +75,9 @@ class FileData:
         preprocessing = survey.preprocessing(
             str(file),
             {name: list(marks) for name, marks in file.marks.items()},
-            (of_target.target(lambda values, name: fit_target(values, name, self.target_kind)),),
+            (of_target.target(),),
             clipped=request.clipped,
+            drop_unusable=self.drop_unusable,
         )
         encoding = _Encoding(self, file, preprocessing, of_target, request)
         width = preprocessing.layout.n_channels + (encoding.class_weights is not None)
@@ -108,13 +111,15 @@ class FileData:
                     raise ValueError(f"{file}: {changed}: write it with one type") from None
                 file = again
 
-    def pieces(self, file: TableFile, doing: str, verbose: bool) -> Iterator[tuple[Columns, NDArray[Any]]]:
-        """Read a file piece by piece: its features and its target."""
+    def pieces(
+        self, file: TableFile, doing: str, verbose: bool, ignored: Collection[int] = ()
+    ) -> Iterator[tuple[Columns, NDArray[Any]]]:
+        """Read a file piece by piece: its features, but for ``ignored`` ones, and its target."""
         first, what = 0, str(file)
         with tqdm(desc=doing, unit="row", unit_scale=True, disable=not verbose, leave=False) as bar:
             for frame in file.frames(self.names, _READ_ROWS):
                 (values,), _ = read_target(frame[self.target], f"column {self.target!r} of {what}")
-                columns = read_columns(frame[list(self.features)], what)
+                columns = read_columns(frame[list(self.features)], what, ignored)
                 yield columns, check_target(values, self.target, self.target_kind)
                 first += len(frame)
                 what = f"{file} from row {first} on, counted from there,"
@@ -130,6 +135,10 @@ class _Encoding:
     preprocessing: Preprocessing
     of_target: TargetSurvey
     request: FitRequest
+
+    @property
+    def _ignored(self) -> frozenset[int]:
+        return self.preprocessing.unusable
 
     @cached_property
     def class_weights(self) -> NDArray[np.float64] | None:
@@ -153,7 +162,7 @@ class _Encoding:
             counts = self.of_target.counts_of(self.preprocessing.targets[0])
             held = _HeldOutOfStream(rng, counts, self.request.validation_fraction)
         kept: list[Rows] = []
-        for columns, values in self.data.pieces(self.file, "encoding", self.request.verbose):
+        for columns, values in self.data.pieces(self.file, "encoding", self.request.verbose, self._ignored):
             piece = self.preprocessing.coded(Rows(columns, (values,)))
             if held is not None:
                 codes = self.preprocessing.classes_of(piece)
@@ -176,7 +185,7 @@ class _Encoding:
             raise ValueError(f"{file} has no validation rows")
         chosen = np.sort(rng.choice(total, min(total, MOST_HELD_OUT), replace=False))
         kept, first = [], 0
-        for columns, values in self.data.pieces(file, "reading", self.request.verbose):
+        for columns, values in self.data.pieces(file, "reading", self.request.verbose, self._ignored):
             in_piece = chosen[(chosen >= first) & (chosen < first + len(columns))] - first
             rows = self.preprocessing.coded(Rows(columns, (values,)).take(in_piece), str(file))
             self.preprocessing.warn_of_new_missing(rows.columns.cells, str(file))

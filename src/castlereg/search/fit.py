@@ -89,10 +89,11 @@ def _errors(networks: Networks, rows: Rows) -> list[NDArray[np.float64]]:
 
 
 def _check_required(preprocessing: Preprocessing, edges: EdgeRules | None) -> None:
-    """Reject required edges of constant columns, which have no edges."""
+    """Reject required edges of constant and unusable columns, which have no edges."""
     for k, column in enumerate(preprocessing.schema):
         if edges is not None and column.constant and (edges.required[k].any() or edges.required[:, k].any()):
-            raise ValueError(f"an edge of {column.name!r} is required, but the column is constant")
+            state = "unusable" if column.kind == "unusable" else "constant"
+            raise ValueError(f"an edge of {column.name!r} is required, but the column is {state}")
 
 
 def _searched(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
@@ -139,6 +140,7 @@ class TableData:
     target_kinds: Sequence[TargetKind]
     categorical: Sequence[bool]  # columns that the user calls categorical
     class_weight: Any = None  # as in scikit-learn; None for regression
+    drop_unusable: bool = False  # whether identifiers and free text are left without influence, or raise
 
     @contextmanager
     def prepared(self, request: FitRequest) -> Iterator[AssignedTable]:
@@ -154,6 +156,7 @@ class TableData:
             ),
             categorical=self.categorical,
             clipped=request.clipped,
+            drop_unusable=self.drop_unusable,
         )
         if self.class_weight is not None:
             rows = weighted_by_class(rows, preprocessing.targets, self.class_weight)

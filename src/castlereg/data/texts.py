@@ -1,0 +1,130 @@
+"""What texts write: plain numbers, numbers with marks and units, dates, or codes and words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.dates import is_date
+
+# Missing in every column of text: what pandas takes for missing in a file, and the UCI repository's "?".
+ALWAYS_MISSING = (
+    *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NaN", "nan", "-NaN", "-nan"),
+    *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+)
+_ALWAYS = frozenset(ALWAYS_MISSING)
+# The others may be a class or a level, such as the "-" of "+" and "-": they are missing only among numbers and dates.
+MISSING_MARKS = frozenset([*ALWAYS_MISSING, "-", "--", ".", "na", "Null", "none", "missing", "NaT"])
+
+FEW = 20  # different texts that may be levels whatever they look like
+_MOSTLY = 0.8  # share of numbers, or of dates, from which on other texts are odd ones among them
+_BOOLEANS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
+_CODE = re.compile(r"[+-]?0\d+")  # a leading zero means something in a code only
+
+_THOUSANDS = r"\d{1,3}(?:[., '\u00a0\u202f\u2019]\d{3})+"
+_UNITS = (
+    r"%|‰|[$€£¥₹]|°[CF]?|(?:mg|kg|g|lbs?|oz|km|cm|mm|m|mi|ft|ml|l|kWh?|Wh?|V|Hz|bar|ms|min|h|s|yrs?|years?|days?)"
+    r"(?:/[a-z]{1,3})?[²³]?|(?<=\s)[^\W\d_]{1,8}(?:/[^\W\d_]{1,4})?[²³]?"
+)
+_WITH_MARKS = re.compile(
+    rf"[-+\u2212]?\s*(?P<currency>[$€£¥₹]|(?:USD|EUR|GBP|CHF|JPY)\s)?\s*[-+\u2212]?"
+    rf"(?P<core>(?:{_THOUSANDS}(?:[.,]\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>{_UNITS})?"
+)
+
+_SHORT_YEAR = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{2}(?: \d{1,2}:\d\d.*)?")
+
+
+def stands_for_missing(text: str) -> bool:
+    """Tell whether a text is a missing value in any column."""
+    return text.strip() in _ALWAYS
+
+
+def as_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
+    """Read texts as plain numbers or all as booleans, missing-value marks as NaN; None when one of them is neither.
+
+    Examples
+    --------
+    >>> as_numbers(["1.5", " -2", "?"])
+    array([ 1.5, -2. ,  nan])
+    >>> as_numbers(["1,5"]) is None
+    True
+    """
+    stripped = [text.strip() for text in texts]
+    for read in (_number, _BOOLEANS.__getitem__):
+        try:
+            return np.array([np.nan if text in MISSING_MARKS else read(text) for text in stripped], np.float64)
+        except (ValueError, KeyError):
+            continue
+    return None
+
+
+def _number(text: str) -> float:
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
+def are_codes(texts: Sequence[str]) -> bool:
+    """Tell whether digits are codes, such as postal codes: numbers do not begin with 0."""
+    return any(_CODE.fullmatch(text.strip()) for text in texts)
+
+
+def shown(texts: Sequence[str], most: int = 3) -> str:
+    """Write some texts with quotes, long ones cut."""
+    return ", ".join(repr(text if len(text) <= 40 else text[:37] + "...") for text in texts[:most])
+
+
+def what_is_wrong(texts: Sequence[str]) -> str | None:
+    """Say why different texts, more than a few and most of them numbers or dates, are neither; None when they are not.
+
+    Examples
+    --------
+    >>> what_is_wrong([f"{i},5" for i in range(30)])
+    "numbers with decimal commas, such as '0,5', '1,5', '2,5': read them with decimal=',' (--decimal ,)"
+    >>> what_is_wrong([*map(str, range(30)), "<5"])
+    "numbers but for '<5': replace them by numbers or missing values"
+    """
+    if len(texts) <= FEW or are_codes(texts):
+        return None
+    texts = [text for text in texts if text.strip() not in MISSING_MARKS]
+    plain = {text for text in texts if as_numbers([text]) is not None}
+    matches = {text: _WITH_MARKS.fullmatch(text.strip()) for text in texts if text not in plain}
+    marked = {text: match for text, match in matches.items() if match is not None}
+    units = {match["unit"] or match["currency"] for match in marked.values()}
+    if len(units) <= 3 and FEW < len(plain) + len(marked) >= _MOSTLY * len(texts):
+        if marked and len(marked) >= len(matches) - len(marked):
+            return _of_marks([match.group() for match in marked.values()], list(marked.values()))
+        odd = [text for text in texts if text not in plain]
+        return f"numbers but for {shown(odd)}: replace them by numbers or missing values" if odd else None
+    if sum(_SHORT_YEAR.fullmatch(text.strip()) is not None for text in texts) >= _MOSTLY * len(texts):
+        return f"dates with years of two digits, such as {shown(texts)}: write all as 2024-01-31"
+    if sum(map(is_date, texts[:FEW])) < _MOSTLY * FEW / 2:  # most texts are not dates
+        return None
+    odd = [text for text in texts if not is_date(text)]
+    if FEW < len(texts) - len(odd) >= _MOSTLY * len(texts):
+        reason = f"dates but for {shown(odd)}" if odd else f"dates in several formats, such as {shown(texts)}"
+        return f"{reason}: write all as 2024-01-31"
+    return None
+
+
+def _of_marks(texts: Sequence[str], matches: Sequence[re.Match[str]]) -> str:
+    """Name the marks that keep numbers from being read, and what to do."""
+    cores = [match["core"] for match in matches]
+    has_decimals = any(re.search(r",(?!\d{3}(?!\d))", core) for core in cores)
+    has_thousands = any(re.fullmatch(rf"{_THOUSANDS}(?:[.,]\d+)?", core) for core in cores)
+    units = sorted({(match["unit"] or match["currency"] or "").strip() for match in matches} - {""})
+    marks = ["decimal commas"] * has_decimals + ["thousands marks"] * has_thousands + ["units"] * bool(units)
+    removed = ["the thousands marks"] * has_thousands + [shown(units)] * bool(units)
+    advice = f"remove {' and '.join(removed)}, then convert with pd.to_numeric" if removed else ""
+    if has_decimals:
+        advice = "read them with decimal=',' (--decimal ,)" + (f"; {advice}" if advice else "")
+    return f"numbers with {' and '.join(marks)}, such as {shown(texts)}: {advice}"
+
+
+def is_prose(texts: Sequence[str]) -> bool:
+    """Tell free text from names and codes by its number of words."""
+    some = texts[:100]
+    return sum(len(text.split()) for text in some) > 3 * len(some)
