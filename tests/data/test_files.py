@@ -183,6 +183,27 @@ def test_a_zip_holds_one_table(tmp_path: Path) -> None:
         TableFile.open(zipped(tmp_path / "d.zip", {"a.parquet": content}))
 
 
+def test_damaged_content_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    write_table(FRAME, tmp_path / "a.feather")
+    feather = (tmp_path / "a.feather").read_bytes().replace(b'"index_columns"', b'"index_column\xff"')
+    packed = zipped(
+        tmp_path / "a.csv.zip", {"a.csv": "a,b\n" + "".join(f"{k},{k * k}\n" for k in range(99))}
+    ).read_bytes()
+    book = tmp_path / "a.xlsx"
+    write_table(FRAME, book)
+    damaged = {
+        "a.feather": (feather, "is damaged"),
+        "a.csv.zip": (packed[:40] + b"\xff" * 8 + packed[48:], "cannot be decompressed as .zip"),
+        "a.xlsx": (book.read_bytes().replace(b"xl/workbook.xml", b"xl/workbook.xyz"), "is not an Excel workbook"),
+    }
+    for name, (content, message) in damaged.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=message) as raised:
+            TableFile.open(tmp_path / name)
+        assert "\n" not in str(raised.value)
+
+
 def test_a_zip_that_grows_absurdly_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = zipped(tmp_path / "a.csv.zip", {"a.csv": "a,b\n" + "0,0\n" * 10_000})
     TableFile.open(path)

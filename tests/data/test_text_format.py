@@ -98,6 +98,7 @@ def test_what_is_not_utf8_is_noted(extra: str, expected: str) -> None:
         # Encodings.
         ("a,é\n1,2\n".encode("latin-1"), {"encoding": "utf-8"}, r"is not utf-8 \(.*\): give another encoding"),
         ("a,é\n1,2\n".encode("utf-16"), {"encoding": "latin-1"}, "starts with the mark of utf-16"),
+        (b"\xef\xbb\xbfa,\xe9\n1,2\n", {}, r"is not utf-8-sig \(.*\): write it again in one encoding"),
         ("a,é\n1,2\n".encode("utf-16-le"), {}, "is not text: byte 1 is 0x00.* give encoding='utf-16-le'"),
         ("a,b\n1,2\n", {"encoding": "klingon"}, "encoding='klingon' is not known"),
         ("a,b\n1,2\n", {"encoding": "base64"}, "encoding='base64' is not known"),
