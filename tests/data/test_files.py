@@ -84,6 +84,17 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, separator: str) -> None
     assert str(file) == "standard input"
 
 
+def test_bytes_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = "größe;b\n1,5;x\n".encode("cp1252")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
+    with pytest.warns(UserWarning, match="standard input is not UTF-8 and was read as Windows-1252"):
+        file = TableFile.open("-")
+    assert file.read()["größe"].tolist() == [1.5]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
+    with pytest.raises(ValueError, match="standard input is compressed by gzip: unpack it first"):
+        TableFile.open("-")
+
+
 def test_parquet_without_the_index_of_pandas(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     FRAME.set_axis([5, 6, 7]).to_parquet(tmp_path / "a.parquet")
@@ -157,6 +168,23 @@ def test_a_name_that_hides_the_format_is_rejected(tmp_path: Path, suffix: str) -
     (tmp_path / f"a{suffix}").rename(tmp_path / "a.csv")
     with pytest.raises(ValueError, match=rf"not .csv: rename it, so that its name ends in {suffix}"):
         TableFile.open(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("header", ["", "Unnamed: 0"])
+def test_a_saved_index_is_noted(tmp_path: Path, header: str) -> None:
+    (tmp_path / "a.csv").write_text(f"{header},a\n0,1\n")
+    with pytest.warns(UserWarning, match=r"'Unnamed: 0', a first column without a name, .* saved index: drop it"):
+        frame = TableFile.open(tmp_path / "a.csv").read()
+    assert list(frame.columns) == ["Unnamed: 0", "a"]
+    write_table(frame, tmp_path / "a.jsonl")
+    with pytest.warns(UserWarning, match="looks like a saved index"):
+        TableFile.open(tmp_path / "a.jsonl")
+
+
+def test_other_columns_without_a_name_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,a.1,\n0,1,\n")
+    with pytest.warns(UserWarning, match="columns without a name, read as 'Unnamed: 2'"):
+        assert TableFile.open(tmp_path / "a.csv").columns() == ["a", "a.1", "Unnamed: 2"]
 
 
 def test_a_column_may_be_named_like_the_magic_of_parquet(tmp_path: Path) -> None:

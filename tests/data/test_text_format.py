@@ -116,11 +116,3 @@ def test_given_options_win(separator: str) -> None:
     assert detected("a  b\n1  2\n", separator=" ").names == ("a", "b")
     assert detected("é,b\n1,2\n".encode("cp1250"), encoding="cp1250").names == ("é", "b")
     assert detected("é,b\n1,2\n".encode("utf-16-le"), encoding="utf-16-le").names == ("é", "b")
-
-
-@pytest.mark.parametrize("header", ["", "Unnamed: 0"])
-def test_a_saved_index_is_noted(header: str) -> None:
-    with pytest.warns(UserWarning, match="'Unnamed: 0', a first column without a name, .* saved index: drop it"):
-        assert detected(f"{header},a\n0,1\n").names == ("Unnamed: 0", "a")
-    with pytest.warns(UserWarning, match="columns without a name in line 1, read as 'Unnamed: 2'"):
-        assert detected("a,a.1,\n0,1,\n").names == ("a", "a.1", "Unnamed: 2")

@@ -206,7 +206,7 @@ def _counted(n: int, noun: str) -> str:
 
 
 def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...]:
-    """Return the names of the columns; reject names that come twice and a first row of numbers, note empty names.
+    """Return the names of the columns; reject names that come twice and a first row of numbers.
 
     Examples
     --------
@@ -240,13 +240,6 @@ def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...
                 f"{what} has {count} columns named {name!r} ({columns}): rename them in {where}, so that each is "
                 "its own node"
             )
-    if names[0].startswith("Unnamed: 0"):
-        warn_user(
-            f"{what} has {names[0]!r}, a first column without a name, which looks like a saved index: drop it "
-            f"(--drop {names[0]!r}), or write the table without it (index=False)"
-        )
-    elif unnamed:
-        warn_user(f"{what} has columns without a name in {where}, read as {', '.join(map(repr, unnamed))}")
     return names
 
 
