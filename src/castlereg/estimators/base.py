@@ -31,7 +31,7 @@ from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.fit import TableData, fit
 from castlereg.search.request import CrossValidation, Data, FitRequest
-from castlereg.training import Plan, phases_for
+from castlereg.training import OnInterrupt, Plan, phases_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
 _NARROWEST = 8
+_SMALLEST, _LARGEST = 1e-30, 1e38  # weights, and their sum
 
 Sizes = Literal["auto"] | tuple[int, ...]
 Features = Sequence[str] | Sequence[int] | Sequence[bool] | None
@@ -77,6 +78,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         y_val: ArrayLike | None = None,
         graph: CausalGraph | None = None,
         cross_validation: CrossValidation | None = None,
+        *,
+        on_interrupt: OnInterrupt,
     ) -> Self:
         """Check the options, read the data and fit; an error leaves the estimator as it was."""
         self._check_options()
@@ -95,7 +98,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             edges = None
             if self.constraints is not None or graph is not None:
                 edges = graph_rules(self.constraints, graph, names, len(kinds))
-            self.model_ = fit(self._request(data, len(categorical), edges, cross_validation))
+            request = self._request(data, len(categorical), edges, cross_validation)
+            self.model_ = fit(replace(request, on_interrupt=on_interrupt))
         return self
 
     def _request(
@@ -306,9 +310,10 @@ class PlainNetwork(Ensemble):
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        on_interrupt: OnInterrupt = "raise",
     ) -> Self:
-        """Train the network; the data are as in :meth:`castlereg.CastleRegressor.fit`."""
-        return self._fit(X, y, sample_weight, X_val, y_val)
+        """Train the network; the parameters are as in :meth:`castlereg.CastleRegressor.fit`."""
+        return self._fit(X, y, sample_weight, X_val, y_val, on_interrupt=on_interrupt)
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
         return [check_regularizers(self.regularizers)]
@@ -379,9 +384,20 @@ def _different(names: list[str]) -> list[str]:
 
 
 def checked_weight(sample_weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Check weights of rows, as scikit-learn does, and that none is negative."""
-    weight: NDArray[np.float64] = _check_sample_weight(sample_weight, np.empty((n_rows, 0)), dtype=np.float64)
+    """Check weights of rows, as scikit-learn does, and that none is negative or beyond float32."""
+    try:
+        weight: NDArray[np.float64] = _check_sample_weight(sample_weight, np.empty((n_rows, 0)), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if "sample_weight" in str(error):
+            raise
+        raise ValueError(f"sample_weight must be numbers, one for each row: {error}") from None
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight has {weight[row]:g} in row {row}: weights must not be negative")
+    largest = float(weight.max(initial=0.0))
+    if largest * n_rows > _LARGEST or 0 < largest < _SMALLEST:
+        raise ValueError(
+            f"sample_weight has {largest:g} as its largest value, beyond the range of float32 that networks compute in: "
+            "divide the weights by their mean"
+        )
     return weight
