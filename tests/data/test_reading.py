@@ -82,8 +82,28 @@ def test_dates_are_days() -> None:
         columns = read_columns(frame)
         np.testing.assert_allclose(columns.cells[:, 0], [1, 10957, np.nan])
         assert columns.types[0].holds == "dates"
-    spans = pd.DataFrame({"d": pd.to_timedelta(["12h", "36h"])})
-    np.testing.assert_allclose(read_columns(spans).cells[:, 0], [0.5, 1.5])
+    spans = read_columns(pd.DataFrame({"d": pd.to_timedelta(["12h", "36h"])}))
+    np.testing.assert_allclose(spans.cells[:, 0], [0.5, 1.5])
+    assert spans.types[0].holds == "durations"
+
+
+def test_text_that_stands_for_missing_values_is_missing() -> None:
+    for frame in (pd.DataFrame({"t": ["b", "NA", " ", "a", "?"]}), pl.DataFrame({"t": ["b", "NA", " ", "a", "?"]})):
+        columns = read_columns(frame)
+        np.testing.assert_array_equal(columns.cells[:, 0], [1, np.nan, np.nan, 0, np.nan])
+        assert (columns.types[0].levels, columns.types[0].marks) == (("a", "b"), (" ", "?", "NA"))
+    assert read_columns(pd.DataFrame({"t": ["?", ""]})).types[0].holds == "nothing"
+
+
+def test_ignored_columns_are_zeros_whatever_they_hold() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "odd": [b"bytes", np.inf]}, dtype=object)
+    for table in (
+        frame,
+        frame.to_numpy(),
+        pd.DataFrame({"a": [1.0, 2.0], "odd": np.inf}),
+        np.array([[1, np.inf], [2, 0]]),
+    ):
+        np.testing.assert_array_equal(read_columns(table, ignored=[1]).cells, [[1, 0], [2, 0]])
 
 
 def test_codes_written_as_text_stay_text() -> None:
@@ -137,6 +157,8 @@ def test_sparse_and_ragged_tables_raise() -> None:
 
 
 def test_repeated_names_raise() -> None:
+    with pytest.raises(ValueError, match="X has 2 columns named '1': rename them"):
+        read_columns(pd.DataFrame([[1.0, 2.0]], columns=pd.Index([1, "1"], dtype=object)))
     with pytest.raises(ValueError, match="X has 2 columns named 'a': rename them"):
         read_columns(pd.DataFrame([[1.0, "x", 2.0]], columns=["a", "b", "a"]))
 

@@ -211,7 +211,12 @@ def test_text_of_numbers_is_numbers() -> None:
     assert schema[1].levels == ("1", "2", "x")
     with pytest.warns(UserWarning, match="X has text in 'a' that is numbers: read as numbers"):
         assert schema_of([str(i) for i in range(60)]).kind == "numeric"
-    assert schema_of(["1", "2", "3"], categorical=True).levels == ("1", "2", "3")
+    of_codes = schema_of(["1", "2", "3"], categorical=True)
+    assert of_codes == schema_of([1, 2, 3], categorical=True)
+    for given in (["3", "1", "-"], [3.0, 1.0, None]):
+        cells = coded_columns(read_columns(pd.DataFrame({"a": given})), [of_codes]).cells
+        np.testing.assert_array_equal(cells[:, 0], [2, 0, np.nan])
+    assert schema_of(["1", "2", "x"], categorical=True).levels == ("1", "2", "x")
     assert schema_of(["01234", "94110", "10001"]).levels == ("01234", "10001", "94110")  # codes
 
 

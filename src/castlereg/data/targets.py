@@ -253,10 +253,10 @@ def _numbers_of_texts(values: list[str], name: str) -> list[Any]:
     codes, texts = pd.factorize(np.array(values, object))
     numbers = texts_as_numbers(list(texts))
     if numbers is None:
-        wrong = what_is_wrong(list(texts))
+        numbers = np.array([np.nan if (n := texts_as_numbers([text])) is None else n[0] for text in texts])
+        wrong = what_is_wrong(list(texts)) if np.isnan(numbers).mean() > 0.5 else None
         if wrong is not None:
             raise ValueError(f"{name} has text that is {wrong}")
-        numbers = np.array([np.nan if (n := texts_as_numbers([text])) is None else n[0] for text in texts])
     return [
         value if np.isnan(number) else number for value, number in zip(values, numbers[codes].tolist(), strict=True)
     ]
