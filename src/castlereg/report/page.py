@@ -20,7 +20,7 @@ from castlereg.graph.drawing.svg import printable
 from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
 from castlereg.report.content import ReportContent, report_content
 from castlereg.report.graph_view import GraphContent
-from castlereg.report.scores import decimals_of, number
+from castlereg.report.scores import number
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -176,7 +176,7 @@ def page_template() -> Template:
         "unturned": unturned,
         "percent": _percent,
     }
-    environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart, decimals_of)}
+    environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart)}
     return environment.get_template("page.html")
 
 
