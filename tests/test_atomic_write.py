@@ -61,3 +61,22 @@ def test_folders_are_rejected(tmp_path: Path) -> None:
         atomic_write(tmp_path / "nowhere/x"),
     ):
         pass
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of files are POSIX's")
+def test_a_full_disk_leaves_the_older_file_and_names_it(tmp_path: Path) -> None:
+    import resource
+
+    path = tmp_path / "file"
+    path.write_bytes(b"older")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with pytest.raises(OSError, match="too large") as caught:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000_000, hard))  # of any file that this process writes
+        try:
+            with atomic_write(path) as file:
+                file.write(bytes(10_000_001))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert caught.value.filename == str(path)
+    assert path.read_bytes() == b"older"
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -11,8 +11,10 @@ _HOMES = {
     "CausalGraph": "graph",
     "Comparison": "comparison",
     "EdgeConstraints": "graph",
+    "Evaluation": "evaluation",
     "Recipe": "estimators.recipe",
     "compare": "comparison",
+    "evaluate": "evaluation",
     "load": "persistence",
     "onnx_inputs": "onnx",
     "save": "persistence",
@@ -32,6 +34,7 @@ __all__ = [
     "CausalGraph",
     "Comparison",
     "EdgeConstraints",
+    "Evaluation",
     "NetworkClassifier",
     "NetworkClassifierCV",
     "NetworkMultiOutput",
@@ -39,6 +42,7 @@ __all__ = [
     "NetworkRegressorCV",
     "Recipe",
     "compare",
+    "evaluate",
     "load",
     "onnx_inputs",
     "save",
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
         NetworkRegressorCV,
     )
     from castlereg.estimators.recipe import Recipe
+    from castlereg.evaluation import Evaluation, evaluate
     from castlereg.graph import CausalGraph, EdgeConstraints
     from castlereg.onnx import onnx_inputs, to_onnx
     from castlereg.persistence import load, save

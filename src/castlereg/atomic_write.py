@@ -16,8 +16,8 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that appears under its name only when it is complete.
 
     The content goes into a temporary file in the same folder, which is renamed at the end. If something fails before
-    that, an older file stays as it was and nothing is left behind. A new file has the permissions of the one that it
-    replaces. Devices and pipes are written directly.
+    that, an older file stays as it was, nothing is left behind, and the error names the path. A new file has the
+    permissions of the one that it replaces. Devices and pipes are written directly.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -27,20 +27,24 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     b'hello'
     """
     check_writable(path)
-    if path.exists() and not path.is_file():
-        with open(path, "wb") as file:
-            yield file
-        return
-    path = path.resolve()  # a link stays a link
-    unfinished = path.parent / f".{secrets.token_hex(8)}.unfinished"
+    target = path.resolve()  # a link stays a link
+    unfinished = target.parent / f".{secrets.token_hex(8)}.unfinished"
     try:
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as file:
+                yield file
+            return
         with open(unfinished, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if path.exists():
-            shutil.copymode(path, unfinished)
-        os.replace(unfinished, path)
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        os.replace(unfinished, target)
+    except OSError as error:
+        if error.filename in (None, str(unfinished)):  # of a full disk, or a folder that cannot be written
+            error.filename = str(path)
+        raise
     finally:
         unfinished.unlink(missing_ok=True)
 

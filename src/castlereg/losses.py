@@ -1,4 +1,7 @@
-"""Losses of cells: squared error, logistic or softmax by the kind of node, in units that all kinds share."""
+"""Losses of cells: squared error, logistic or softmax by the kind of node, in units that all kinds share.
+
+Arrays are JAX's in training, and NumPy's once a model is fitted.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import scipy.special
 from jax import Array
 
 from castlereg.data.table import Standardization, standardize
@@ -58,7 +62,7 @@ def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | Non
     """
     if nodes is None:  # each node's kind is known when the program is compiled: compute only its loss
         parts = [_losses_of_kind(node, outputs[:, at], truth[:, at]) for node, at in layout.alike]
-        return jnp.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+        return outputs.__array_namespace__().concat(parts, axis=1) if len(parts) > 1 else parts[0]
     losses = squared_error(outputs[..., 0], truth[..., 0])
     is_binary, is_categorical = layout.is_kind("binary"), layout.is_kind("categorical")
     if is_binary.any():
@@ -77,12 +81,13 @@ def squared_error(outputs: Array, truth: Array) -> Array:
 
 def logistic_loss(logits: Array, truth: Array) -> Array:
     """Loss of binary nodes, of any shape; the truth is 0, 1 or a share between."""
-    return jax.nn.softplus(logits) - truth * logits
+    return logits.__array_namespace__().logaddexp(logits, 0.0) - truth * logits
 
 
 def softmax_loss(logits: Array, truth: Array) -> Array:
     """Loss of categorical nodes, shape (..., levels) to (...); the truth is one-hot or shares."""
-    return jax.nn.logsumexp(logits, axis=-1) - jnp.sum(truth * logits, axis=-1)
+    log_sum_exp = jax.nn.logsumexp if isinstance(logits, Array) else scipy.special.logsumexp
+    return log_sum_exp(logits, axis=-1) - (truth * logits).sum(axis=-1)
 
 
 def _losses_of_kind(node: Node, outputs: Array, truth: Array) -> Array:
@@ -105,7 +110,7 @@ def log_likelihood_loss(losses: Array, batch: Batch, layout: Layout, node_weight
 def mean_losses(losses: Array, batch: Batch) -> Array:
     """Mean loss of every node over the rows in which its value is known, shape (rows, nodes) to (nodes,)."""
     weight = batch.weight[:, None] * (1.0 if batch.observed is None else batch.observed)
-    return jnp.sum(weight * losses, axis=0) / jnp.maximum(jnp.sum(weight, axis=0), 1e-12)
+    return (weight * losses).sum(axis=0) / weight.sum(axis=0).clip(1e-12)
 
 
 def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
@@ -115,7 +120,8 @@ def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
     """
     numeric = layout.is_kind("numeric")
     # A batch may be fitted exactly, or have no value of a node.
-    return jnp.where(numeric, 0.5 * jnp.log(jnp.maximum(mean, 1e-6)), mean * null_loss)
+    xp = mean.__array_namespace__()
+    return xp.where(numeric, 0.5 * xp.log(mean.clip(1e-6)), mean * null_loss)
 
 
 def as_batch(encoded: Any, weight: Any, by: Standardization, layout: Layout) -> Batch:

@@ -9,6 +9,10 @@ from pathlib import Path
 _PACKAGE = str(Path(__file__).parent)
 
 
+class FitWarning(UserWarning):
+    """A reason to doubt a fit: few rows, a rare class, a grid that ends too early, predictions without skill."""
+
+
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn, naming the first line outside of castlereg.
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ from typer.testing import CliRunner
 
 import castlereg
 from castlereg.cli import app
-from castlereg.cli.console import one_line
+from castlereg.cli.console import as_json, one_line
+from castlereg.data.files import TableFile
 
 RUN = CliRunner()
 
@@ -69,6 +73,8 @@ def test_fit_prints_json_for_scripts(folder: Path, homes: pd.DataFrame) -> None:
     model = castlereg.load(folder / "price.castle")
     assert facts["reg_beta"] == model.reg_beta_
     assert facts["held_out_loss"] == model.validation_loss_
+    assert (facts["held_out"]["rows"], facts["held_out"]["by_folds"]) == (59, True)
+    assert [score["measure"] for score in facts["held_out"]["scores"]] == ["R2", "RMSE", "MAE"]
 
 
 def test_fit_prints_lines_for_people(folder: Path) -> None:
@@ -76,12 +82,14 @@ def test_fit_prints_lines_for_people(folder: Path) -> None:
     assert "sold: 2 classes, so classification (--task overrules)" in printed
     assert "not proof of cause" in printed
     assert "beta           0.1\n" in printed
+    scores = next(line for line in printed.splitlines() if line.startswith("scores"))
+    assert re.match(r"scores         accuracy [\d.]+, AUROC [\d.]+, log loss [\d.]+ on 6 validation rows", scores)
 
 
 def test_predict_writes_what_the_model_says(folder: Path, homes: pd.DataFrame) -> None:
     result = run("predict", folder / "price.castle", folder / "homes.csv", "--interval", 0.5)
     assert result.exit_code == 0, result.output
-    assert "unknown to the model are ignored: price, sold" in result.stderr
+    assert "unknown to the model are ignored: sold\n" in result.stderr
     written = pd.read_csv(io.StringIO(result.stdout))
     model = castlereg.load(folder / "price.castle")
     X = pd.read_csv(folder / "homes.csv")[["area, m²", "city"]]
@@ -104,7 +112,55 @@ def test_predict_keeps_columns_and_writes_tsv(folder: Path, homes: pd.DataFrame,
     out = tmp_path / "out.tsv"
     result = run("predict", folder / "sold.castle", folder / "homes.csv", "--keep", "-o", out)
     assert result.exit_code == 0, result.output
-    assert pd.read_csv(out, sep="\t").shape == (60, 5)
+    written = pd.read_csv(out, sep="\t")
+    assert list(written) == ["area, m²", "city", "price", "sold", "sold_predicted"]
+    assert written["sold"].equals(homes["sold"])
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.feather", "out.jsonl", "out.csv.gz"])
+def test_the_suffix_chooses_the_format_of_predictions(
+    folder: Path, homes: pd.DataFrame, tmp_path: Path, name: str
+) -> None:
+    arguments = ["--quiet", "--interval", 0.99]  # of so few rows infinite
+    result = run("predict", folder / "price.castle", folder / "homes.csv", *arguments, "-o", tmp_path / name)
+    assert result.exit_code == 0, result.output
+    written = TableFile.open(tmp_path / name).read()
+    expected = castlereg.load(folder / "price.castle").predict(homes[["area, m²", "city"]])
+    np.testing.assert_allclose(written["price"], expected, rtol=1e-12)
+
+
+def test_no_two_columns_of_predictions_have_the_same_name(folder: Path, homes: pd.DataFrame) -> None:
+    rows = homes.rename(columns={"sold": "lower"}).assign(price_predicted=0)
+    arguments = ["predict", folder / "price.castle", "-", "--keep", "--interval", 0.5]
+    result = run(*arguments, stdin=rows.to_csv(index=False))
+    assert result.exit_code == 0, result.output
+    added = ["price_predicted_2", "lower_predicted", "upper"]
+    assert list(pd.read_csv(io.StringIO(result.stdout))) == [*rows.columns, *added]
+
+
+def test_evaluate_prints_the_scores_of_the_model(folder: Path, homes: pd.DataFrame) -> None:
+    result = run("evaluate", folder / "price.castle", folder / "homes.csv", "--json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert (facts["rows"], facts["rows_without_target"]) == (59, 1)
+    known = homes[homes["price"].notna()]
+    expected = castlereg.evaluate(castlereg.load(folder / "price.castle"), known[["area, m²", "city"]], known["price"])
+    assert [score["score"] for score in facts["scores"]] == pytest.approx(expected.to_frame()["score"].tolist())
+    assert facts["scores"][-1]["constant"] is None  # the coverage of intervals
+    printed = run("evaluate", folder / "sold.castle", folder / "homes.csv").stdout
+    assert printed.startswith("60 rows\n\nsold, classification")
+
+
+def test_report_writes_the_page_of_a_saved_model(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ["report", folder / "price.castle", folder / "homes.csv", "--no-evaluate"]
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["report"] == "price.html"
+    assert "price in homes.csv" in (tmp_path / "price.html").read_text()
+    again = run(*arguments)
+    assert again.exit_code == 2
+    assert "price.html is already there: give --output price.html to replace it" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -145,10 +201,33 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         (["fit", "{homes}", "-t", "price", "--members", "1"], "--members has no effect when folds choose beta"),
         (["fit", "{homes}", "-t", "price", "--folds", "3", "--beta", "1"], "--folds has no effect here"),
         (["fit", "{homes}", "-t", "price", "-t", "city", "--folds", "3"], "--folds has no effect here"),
+        (["fit", "{homes}", "-t", "price", "--drop", "price"], "--drop price: it is the target"),
+        (["fit", "{homes}", "-t", "price", "-t", "price"], "--target price is given twice"),
+        (
+            ["fit", "{homes}", "-t", "price", "-t", "sold", "--task", "regression"],
+            "--task regression is for one target",
+        ),
+        (["fit", "{homes}", "-t", "price", "-o", "{homes}"], "would overwrite the table"),
+        (["fit", "{homes}", "-t", "price", "-o", "m", "--report", "./m"], "--output and --report are the same file"),
+        (["fit", "{homes}", "-t", "price", "-o", "m.csv"], "end it in .castle"),
+        (["predict", "{folder}/price.castle", "{homes}", "-o", "{homes}"], "would overwrite the table"),
+        (["predict", "{folder}/price.castle", "{homes}", "-o", "{folder}/price.castle"], "would overwrite the model"),
+        (["predict", "{folder}/price.castle", "{homes}", "-o", "x.doc"], "cannot write a table to 'x.doc'"),
+        (["predict", "{folder}/price.castle", "{homes}", "-o", "x.csv", "--json"], "--json contradicts --output x.csv"),
+        (["predict", "{folder}/price.castle", "{homes}", "--interval", "1"], "must be between 0 and 1"),
         (["predict", "{homes}", "{homes}"], "homes.csv"),
+        (["evaluate", "{folder}/price.castle", "{folder}/features.csv"], "has no column 'price', the model's target"),
+        (["report", "{folder}/price.castle", "{homes}", "-o", "{homes}"], "would overwrite the table"),
+        (["graph", "{folder}/price.castle", "-o", "{folder}/price.castle", "-f", "svg"], "would overwrite the model"),
+        (["graph", "{folder}/price.castle", "-o", "graph.svg", "--json"], "contradict each other"),
+        (["graph", "{folder}/price.castle", "-o", "graph"], "has no suffix"),
+        (["datasets", "--variant", "default"], "--variant needs the name of a table"),
+        (["datasets", "-o", "x.csv"], "--output needs the name of a table"),
+        (["datasets", "diabetes", "-o", "x.doc"], "cannot write a table"),
+        (["experiment", "--all", "ablation"], "leave one of the two out"),
         (["predict", "{folder}/price.castle", "{folder}/empty.csv"], "cannot be read as a table"),
         (["predict", "{folder}/price.castle", "{homes}", "--proba"], "--proba is for a classifier"),
-        (["predict", "{folder}/sold.castle", "{homes}", "--interval", "0.9"], "fitted by folds"),
+        (["predict", "{folder}/sold.castle", "{homes}", "--interval", "0.9"], "--interval is for numbers"),
         (["graph", "{folder}/price.castle", "--format", "pgn"], "did you mean 'png'?"),
         (["compare", "{homes}", "-t", "price", "-t", "sold"], "compare takes one --target"),
         (["datasets", "boston_hosing"], "did you mean 'boston_housing'?"),
@@ -156,6 +235,7 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
 )
 def test_errors_are_one_line_with_the_fix(folder: Path, arguments: list[str], message: str) -> None:
     (folder / "empty.csv").write_text("")
+    (folder / "features.csv").write_text("area,city\n80,Oslo\n")
     result = run(*(a.format(folder=folder, homes=folder / "homes.csv") for a in arguments))
     assert result.exit_code == 2
     assert message in result.stderr
@@ -193,7 +273,9 @@ def test_compare_prints_the_methods(folder: Path) -> None:
 def test_datasets_are_listed_and_written(tmp_path: Path) -> None:
     listed = json.loads(run("datasets", "--json").stdout)["tables"]
     assert {"boston_housing", "diabetes"} <= {row["name"] for row in listed}
-    assert "boston_housing" in run("datasets").stdout
+    lines = run("datasets").stdout.splitlines()
+    for row in listed:
+        assert any(line.startswith(f"{row['name']} ") and line.endswith(row["title"]) for line in lines)
     result = run("datasets", "diabetes", "-o", tmp_path / "diabetes.csv")
     assert result.exit_code == 0, result.output
     assert pd.read_csv(tmp_path / "diabetes.csv").shape == (442, 11)
@@ -256,18 +338,54 @@ def test_what_streaming_cannot_do_is_rejected(streamed: Path, arguments: list[st
     assert message in result.stderr
 
 
-def test_help_waits_for_no_heavy_package() -> None:
+def test_help_and_typos_wait_for_no_heavy_package() -> None:
     code = """
 import sys
-from castlereg.cli import app
+from castlereg.__main__ import main
+typos = [["fti"], ["fit", "--tarket", "y", "x.csv"], ["fit", "nowhere.csv", "-t", "y"]]
+for arguments in [["--version"], ["--help"], ["fit", "--help"], *typos]:
+    sys.argv = ["castlereg", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        print(end.code)
 print(sorted({"jax", "numpy", "pandas", "sklearn", "networkx", "matplotlib"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.startswith(f"castlereg {castlereg.__version__} (Python ")
+    assert done.stdout.splitlines()[-4:] == ["2", "2", "2", "[]"]
+    for hint in ("Did you mean 'fit'?", "--target", "there is no file 'nowhere.csv'"):
+        assert hint in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_ctrl_c_leaves_the_older_file_and_nothing_else(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame(rng.normal(size=(4000, 3)), columns=["a", "b", "y"]).assign(constant=1)
+    noise.to_csv(tmp_path / "noise.csv", index=False)
+    (tmp_path / "model").write_text("older")
+    arguments = ["fit", "noise.csv", "-t", "y", "-o", "model", "--epochs", "10000"]
+    command = [sys.executable, "-m", "castlereg", *arguments]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "constant" in process.stderr.readline()  # a note, just before training
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate()
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "castlereg: stopped"
+    assert "Traceback" not in said
+    assert (tmp_path / "model").read_text() == "older"
+    assert {path.name for path in tmp_path.iterdir()} == {"noise.csv", "model"}
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
     assert one_line("a\x1b[31mb\nc") == "a\\x1b[31mb c"
+
+
+def test_json_has_neither_nan_nor_infinity() -> None:
+    facts = {"a": np.float64("nan"), "b": [np.int64(3), float("inf")], "c": np.bool_(True)}
+    assert as_json(facts) == {"a": None, "b": [3, None], "c": True}
 
 
 def test_a_reader_that_closes_the_pipe_is_no_error(folder: Path) -> None:

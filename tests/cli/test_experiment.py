@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +28,8 @@ def test_list_names_every_experiment() -> None:
     result = RUN.invoke(app, ["experiment", "--list"])
     assert result.exit_code == 0
     assert all(name in result.output for name in EXPERIMENTS)
+    listed = json.loads(RUN.invoke(app, ["experiment", "--list", "--json"]).stdout)["experiments"]
+    assert [one["name"] for one in listed] == list(EXPERIMENTS)
 
 
 def test_a_misspelt_name_suggests_the_nearest() -> None:
@@ -62,6 +65,11 @@ def test_run_writes_tables_and_a_page_and_goes_on_where_it_was(tmp_path: Path) -
     assert "| Squares | Table 0 | squares grow | reproduced |" in page.read_text()
     assert "castlereg 0" in page.read_text()
     assert "0 of 4 units to run" in RUN.invoke(app, [*arguments, "--dry-run"]).output
+    planned = json.loads(RUN.invoke(app, [*arguments, "--dry-run", "--json"]).stdout)
+    assert planned["experiments"] == [{"name": "counting", "units": 4, "to_run": 0, "seconds": 0}]
+    (facts,) = json.loads(RUN.invoke(app, [*arguments, "--json"]).stdout)["experiments"]
+    assert (facts["done"], facts["units"], facts["messages"]) == (4, 4, [])
+    assert str(tmp_path / "out" / "counting" / "table.md") in facts["files"]
 
 
 @pytest.mark.usefixtures("counting")

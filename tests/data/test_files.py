@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
 import io
+import lzma
 import sys
+import warnings
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from castlereg.data.files import TableFile
+from castlereg.data import byte_streams
+from castlereg.data.files import TableFile, write_table
 from castlereg.data.reading import ALWAYS_MISSING
 
 FRAME = pd.DataFrame({"a": [1.5, 2.5, np.nan], "b": ["x", "y, z", "x"]})
@@ -23,7 +34,8 @@ def check(path: Path | str, frame: pd.DataFrame = FRAME) -> None:
     pd.testing.assert_frame_equal(file.read(), frame)
     pieces = list(file.frames(["b", "a"], 2))
     assert max(map(len, pieces)) == 2
-    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True), frame[["b", "a"]], check_dtype=False)
+    expected = frame[["b", "a"]]
+    pd.testing.assert_frame_equal(pd.concat(pieces, ignore_index=True).astype(expected.dtypes), expected)
 
 
 @pytest.mark.parametrize(
@@ -39,10 +51,27 @@ def check(path: Path | str, frame: pd.DataFrame = FRAME) -> None:
         ("h.tsv.bz2", "\t"),
         ("i.txt.xz", ";"),
         ("j.csv.zip", ";"),
+        ("k.csv.zst", ","),
+        ("l.csv", "\t"),
+        ("m.csv", "|"),
+        ("n.tsv", ","),
+        ("o.data", " "),
     ],
 )
 def test_text_of_any_separator(tmp_path: Path, name: str, separator: str) -> None:
-    FRAME.to_csv(tmp_path / name, sep=separator, index=False, na_rep="?")
+    content = FRAME.to_csv(sep=separator, index=False, na_rep="?").encode()
+    if name.endswith(".zst"):
+        pa = pytest.importorskip("pyarrow")
+        with pa.CompressedOutputStream(str(tmp_path / name), "zstd") as file:
+            file.write(content)
+    else:
+        FRAME.to_csv(tmp_path / name, sep=separator, index=False, na_rep="?")
+    check(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv.gz", "a.jsonl", "a.ndjson.gz", "a.parquet", "a.feather", "a.xlsx"])
+def test_every_format_that_is_written_is_read(tmp_path: Path, name: str) -> None:
+    write_table(FRAME, tmp_path / name)
     check(tmp_path / name)
 
 
@@ -84,25 +113,161 @@ def test_marks_are_missing_and_levels_are_not(tmp_path: Path) -> None:
     assert marked["number"].dropna().tolist() == ["1", "2"]
 
 
-def test_a_name_that_comes_twice_is_numbered(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,a,b\n1,?,x\n2,3,y\n")
-    frame = TableFile.open(tmp_path / "a.csv").read()
-    assert list(frame.columns) == ["a", "a.1", "b"]
-    assert frame["a.1"].isna().tolist() == [True, False]
-
-
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("empty.csv", b"", "empty.csv' cannot be read as a table: it is empty"),
+        ("blank.csv", b" \n\n", "blank.csv' cannot be read as a table: it is empty"),
         ("bare.csv", b"a,b\n", "bare.csv' has no rows"),
-        ("torn.csv", b"a,b\n1,2\n1,2,3,4\n", r"torn.csv' cannot be read as a table \(.*header line, in UTF-8"),
-        ("latin.csv", "a,b\n1,é\n".encode("latin-1"), "in UTF-8"),
+        ("quote.csv", b'a,b\n1,2\n3,"x\n', "EOF inside string starting at row 2.*: is a quote not closed"),
         ("torn.parquet", b"PAR1", "is not a Parquet file"),
+        ("torn.feather", b"ARROW1\0\0", "is not a Feather"),
+        (
+            "torn.csv.gz",
+            gzip.compress(b"a,b\n1,2\n", mtime=0)[:-4],
+            r"cannot be decompressed as .gz \(.*\): get the file again",
+        ),
+        ("text.csv.xz", b"a,b\n", "cannot be decompressed as .xz"),
+        ("text.csv.zst", b"a,b\n", "cannot be decompressed as .zst"),
+        ("text.zip", b"a,b\n", "is not a zip"),
         ("notes.doc", b"a,b\n", "suffix '.doc': tables end in .csv, .tsv"),
+        ("table.gz", gzip.compress(b"a,b\n1,2\n", mtime=0), "name it after its format, such as table.csv.gz"),
+        ("table.parquet.gz", b"", "format '.parquet': unpack it first"),
+        ("bytes.csv", bytes(range(256)), "is not text: byte 0 is 0x00"),
+        ("page.csv", b"\n<!DOCTYPE html>", "is a web page, not .csv: save the table as"),
+        (
+            "zipped.csv",
+            gzip.compress(b"a,b\n1,2\n", mtime=0),
+            "is compressed by gzip, not .csv: rename it.* in .csv.gz",
+        ),
+        ("zipped.parquet", gzip.compress(b"", mtime=0), "is compressed by gzip: unpack it first"),
+        ("old.xls", b"\xd0\xcf\x11\xe0", "is an old Excel workbook.*: save the table as .csv"),
     ],
 )
 def test_what_is_not_a_table_is_rejected(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=message) as raised:
         TableFile.open(tmp_path / name).read()
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".feather", ".xlsx"])
+def test_a_name_that_hides_the_format_is_rejected(tmp_path: Path, suffix: str) -> None:
+    write_table(FRAME, tmp_path / f"a{suffix}")
+    (tmp_path / f"a{suffix}").rename(tmp_path / "a.csv")
+    with pytest.raises(ValueError, match=rf"not .csv: rename it, so that its name ends in {suffix}"):
+        TableFile.open(tmp_path / "a.csv")
+
+
+def test_a_column_may_be_named_like_the_magic_of_parquet(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("PAR1,PAR2\n1,2\n")
+    assert TableFile.open(tmp_path / "a.csv").columns() == ["PAR1", "PAR2"]
+
+
+def zipped(path: Path, members: dict[str, str | bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_a_zip_holds_one_table(tmp_path: Path) -> None:
+    content = FRAME.to_csv(index=False)
+    check(zipped(tmp_path / "a.zip", {"x/a.csv": content, "readme.md": "about", "__MACOSX/x/._a.csv": "hidden"}))
+    check(zipped(tmp_path / "b.csv.zip", {"data": content}))
+    with pytest.raises(ValueError, match=r"b.zip' holds 2 tables \('a.csv', 'b.tsv'\): unpack it"):
+        TableFile.open(zipped(tmp_path / "b.zip", {"a.csv": content, "b.tsv": content}))
+    with pytest.raises(ValueError, match="holds no table"):
+        TableFile.open(zipped(tmp_path / "c.zip", {}))
+    with pytest.raises(ValueError, match=r"format '.parquet': unpack it"):
+        TableFile.open(zipped(tmp_path / "d.zip", {"a.parquet": content}))
+
+
+def test_a_zip_that_grows_absurdly_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = zipped(tmp_path / "a.csv.zip", {"a.csv": "a,b\n" + "0,0\n" * 10_000})
+    TableFile.open(path)
+    monkeypatch.setattr(byte_streams, "_LARGEST_UNPACKED", 1000)
+    monkeypatch.setattr(byte_streams, "_LARGEST_RATIO", 100)
+    with pytest.raises(ValueError, match=r"would grow from .* to 40,004 bytes"):
+        TableFile.open(path)
+
+
+def test_options_are_for_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match=r"decimal=',' is for text files.*a.jsonl' is not: leave it out"):
+        TableFile.open(tmp_path / "a.jsonl", decimal=",")
+
+
+def test_feather_streams(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.Table.from_pandas(FRAME)
+    with pa.ipc.new_stream(str(tmp_path / "a.arrow"), table.schema) as stream:
+        stream.write_table(table)
+    check(tmp_path / "a.arrow")
+
+
+def test_duplicate_names_in_feather_are_rejected(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table([[1], [2]], names=["a", "a"])
+    with pa.ipc.new_file(str(tmp_path / "a.feather"), table.schema) as file:
+        file.write_table(table)
+    with pytest.raises(ValueError, match="several columns named 'a': rename"):
+        TableFile.open(tmp_path / "a.feather")
+
+
+TEXT = st.text(st.characters(codec="cp1252", exclude_categories=["Cc"]), max_size=6).map(lambda text: f"x{text}y")
+COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+}
+NUMBERS = st.floats(-1e6, 1e6, width=32)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    names=st.lists(TEXT, min_size=2, max_size=4, unique=True),
+    data=st.data(),
+    separator=st.sampled_from(",;\t| "),
+    decimal=st.sampled_from(".,"),
+    encoding=st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"]),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+    suffix=st.sampled_from(["", ".gz", ".bz2", ".xz", ".zip"]),
+)
+def test_what_was_written_is_read(
+    names: list[str],
+    data: st.DataObject,
+    separator: str,
+    decimal: str,
+    encoding: str,
+    quoting: Any,
+    suffix: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    n_rows = data.draw(st.integers(2, 5))
+    columns = [
+        data.draw(st.lists(TEXT if j == 0 else NUMBERS, min_size=n_rows, max_size=n_rows)) for j in range(len(names))
+    ]
+    frame = pd.DataFrame(dict(zip(names, columns, strict=True)))
+    name = "table.txt" if separator == " " else "table.csv"
+    path = tmp_path_factory.mktemp("written") / f"{name}{suffix}"
+    content = frame.to_csv(index=False, sep=separator, decimal=decimal, quoting=quoting).encode(encoding)
+    assume(encoding != "cp1252" or content.isascii() or "\ufffd" in content.decode("utf-8", "replace"))
+    if suffix == ".zip":
+        zipped(path, {name: content})
+    else:
+        path.write_bytes(COMPRESSED[suffix](content))
+    options = {"separator": separator, "decimal": decimal, "encoding": encoding}
+    if decimal == separator:
+        del options["separator"]
+    read = TableFile.open(path, **options).read()
+    pd.testing.assert_frame_equal(read, frame, check_dtype=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # not UTF-8
+        try:
+            detected = TableFile.open(path).read()
+        except ValueError as error:
+            assert "give decimal" in str(error)  # 1,234 may be either
+            return
+    pd.testing.assert_frame_equal(detected, frame, check_dtype=False)

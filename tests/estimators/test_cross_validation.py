@@ -351,10 +351,12 @@ def test_confidence_is_the_share_of_members_with_the_edge(diabetes: Any) -> None
     np.testing.assert_allclose((direction + direction.T).to_numpy()[confidence.to_numpy() > 0], 1)
     assert direction.isna().equals(confidence == 0)
     assert confidence.to_numpy().max() > 0
-    single = CastleRegressor(n_members=1, max_epochs=3, random_state=0).fit(X, y).graph_.confidence
-    assert set(np.unique(single)) == {0, 1}
+    assert several.graph_.agreement_of == "4 networks, each on its own bootstrap sample of the rows"
+    single = CastleRegressor(n_members=1, max_epochs=3, random_state=0).fit(X, y).graph_
+    assert single.edges()[["confidence", "direction"]].isna().all(axis=None)
     chosen = CastleRegressorCV((0.01,), cv=3, max_epochs=10, regularizers=[Dropout(0.1)], random_state=0).fit(X, y)
-    assert chosen.graph_.confidence.shape == (11, 11)
+    assert chosen.graph_.confidence.notna().all(axis=None)
+    assert chosen.graph_.agreement_of == "3 networks of cross-validation, which share most of their rows"
 
 
 def test_searched_details_of_the_penalty_are_in_the_params() -> None:

@@ -158,10 +158,15 @@ def test_ctrl_c_leaves_the_best_model_so_far(
         return made
 
     monkeypatch.setattr(FileSource, "runner", runner)
+    model = CastleRegressor(**OPTIONS)
     with pytest.warns(UserWarning) as caught:
-        model = CastleRegressor(**OPTIONS).fit_file(folder / "flats.parquet", "y", chunk_rows=1024)
+        model.fit_file(folder / "flats.parquet", "y", chunk_rows=1024, on_interrupt="keep")
     assert any("interrupted after 2 of at most 12" in str(w.message) for w in caught)
     assert len(model.history_) == 2
+    kept = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit_file(folder / "flats.csv", "y", columns=["a"], chunk_rows=1024)
+    assert vars(model) == kept
 
 
 def test_errors_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:
@@ -190,6 +195,9 @@ def test_errors_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:
     pd.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]}).to_parquet(parts / "1.parquet")
     pd.DataFrame({"a": ["u", "v"], "y": [1.0, 2.0]}).to_parquet(parts / "2.parquet")
     raises("column 'a' is numbers in .*1.parquet' and text in .*2.parquet'", parts)
+    raises("separator=';' is not in line 1", folder / "flats.csv", separator=";")
+    raises("decimal=',' is not the decimal mark", folder / "flats.csv", decimal=",")
+    raises("encoding='utf' is for text files", folder / "flats.parquet", encoding="utf")
     raises("chunk_rows=10 ", folder / "flats.csv", chunk_rows=10)
     with pytest.raises(ValueError, match="bootstrap=True"):
         NetworkRegressor(bootstrap=True).fit_file(folder / "flats.csv", "y")

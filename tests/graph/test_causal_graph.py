@@ -23,11 +23,10 @@ def graph() -> CausalGraph:
 
 
 def test_edges_parents_children(graph: CausalGraph) -> None:
-    assert graph.edges()[["cause", "effect", "weight", "confidence"]].to_dict("list") == {
+    assert graph.edges()[["cause", "effect", "weight"]].to_dict("list") == {
         "cause": ["a", "b", "a"],
         "effect": ["b", "c", "c"],
         "weight": [0.9, 0.5, 0.3],
-        "confidence": [1, 0, 0],
     }
     assert graph.parents("c") == ["b", "a"]
     assert graph.children("a") == ["b", "c"]
@@ -120,12 +119,34 @@ def test_summary_says_how_far_to_trust() -> None:
     assert lines[0] == "2 nodes, 1 edges of at least 0; 27% of their weight closed cycles and was cut."
     assert lines[1] == "Into pay: age."
     assert lines[2] == "The networks do not agree on the direction of 1 of the edges."
-    assert lines[3].startswith("100% of the paths lead to columns of higher variance")
-    assert lines[4].startswith("100% of the paths lead to columns of lower predictability")
+    assert lines[3] == "Confidence is the agreement of 3 networks."
+    assert lines[4].startswith("100% of the paths lead to columns of higher variance")
+    assert lines[5].startswith("100% of the paths lead to columns of lower predictability")
     assert lines[-1] == "A prediction aid, not proof of cause."
     assert graph.sortability == {"varsortability": 1.0, "r2_sortability": 0.0}
     assert len(graph.uncertain_edges()) == 1
     assert repr(graph) == "<CausalGraph: 2 nodes, 1 edges, target pay>"
+
+
+def test_one_network_has_no_confidence_and_says_how_to_get_it(graph: CausalGraph) -> None:
+    assert graph.confidence.isna().all(axis=None) and graph.direction.isna().all(axis=None)
+    assert graph.agreement_of == "" and len(graph.uncertain_edges()) == 0
+    assert (
+        "Confidence and direction are not known (NaN), because one network cannot show them: fit with n_members=20, "
+        "bootstrap=True, or by cross-validation." in graph.summary().splitlines()
+    )
+    edited = graph.with_edge("a", "b", 0.4)  # the user is sure of this one
+    assert edited.edges()["confidence"].tolist()[1] == 1 and "not known" in edited.summary()
+    two = CausalGraph.from_members(np.stack([graph.learned_array] * 2), list("abc"), "c", agreement_of="two twins")
+    assert "Confidence is the agreement of two twins." in two.summary() and "not known" not in two.summary()
+    assert two.edges()["confidence"].tolist() == [1, 0, 0]
+
+
+def test_weights_that_are_no_weights_raise() -> None:
+    for bad in (-0.1, np.nan, np.inf):
+        weights = np.array([[0.0, bad], [0.0, 0.0]])
+        with pytest.raises(ValueError, match="negative weights, or weights that are not finite"):
+            CausalGraph(("a", "b"), ("b",), weights, weights, weights, weights)
 
 
 def test_required_edges_are_kept_first() -> None:
@@ -134,6 +155,7 @@ def test_required_edges_are_kept_first() -> None:
     graph = CausalGraph.from_members(weights, ["a", "b"], target="b", threshold=0.5, required=required)
     assert graph.parents("b") == ["a"]
     assert graph.confidence.loc["a", "b"] == 1
+    assert (graph.direction.loc["a", "b"], graph.direction.loc["b", "a"]) == (1, 0)
 
 
 def test_unknown_node_is_named(graph: CausalGraph) -> None:

@@ -37,19 +37,39 @@ def _same(one: CausalGraph, other: CausalGraph, digits: float = 0) -> None:
     np.testing.assert_allclose(other.direction_array[edges], one.direction_array[edges], rtol=digits)
 
 
-@pytest.mark.parametrize(
-    "there_and_back",
-    [
-        lambda g: CausalGraph.from_networkx(g.to_networkx()),
-        lambda g: CausalGraph.from_gml(g.to_gml()),
-        lambda g: CausalGraph.from_dot(g.to_dot()),
-        lambda g: CausalGraph.from_json(g.to_json()),
-        lambda g: CausalGraph.from_edges(g.edges(), target="income", nodes=NAMES),
-    ],
-    ids=["networkx", "gml", "dot", "json", "edges"],
-)
-def test_there_and_back_is_the_same(graph: CausalGraph, there_and_back: Callable[[CausalGraph], CausalGraph]) -> None:
-    _same(graph, there_and_back(graph))
+FORMATS: dict[str, Callable[[CausalGraph], CausalGraph]] = {
+    "networkx": lambda g: CausalGraph.from_networkx(g.to_networkx()),
+    "gml": lambda g: CausalGraph.from_gml(g.to_gml()),
+    "dot": lambda g: CausalGraph.from_dot(g.to_dot()),
+    "json": lambda g: CausalGraph.from_json(g.to_json()),
+    "edges": lambda g: CausalGraph.from_edges(g.edges(), target="income", nodes=NAMES),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_there_and_back_is_the_same(graph: CausalGraph, form: str) -> None:
+    _same(graph, FORMATS[form](graph))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_one_network_does_not_know_stays_unknown(graph: CausalGraph, form: str) -> None:
+    one = CausalGraph.from_weights(graph.learned_array, NAMES, target="income", threshold=0.2)
+    again = FORMATS[form](one)
+    _same(one, again)
+    assert again.edges()[["confidence", "direction"]].isna().all(axis=None)
+
+
+def test_what_is_not_known_is_left_out_or_null(graph: CausalGraph) -> None:
+    one = CausalGraph.from_weights(graph.learned_array, NAMES, target="income")
+    assert "confidence" not in one.to_gml() + one.to_dot() and "nan" not in (one.to_gml() + one.to_dot()).lower()
+    assert {key for *_, edge in one.to_networkx().edges(data=True) for key in edge} == {"weight"}
+    assert json.loads(one.to_json())["confidence"] == [[None] * 6] * 6
+
+
+def test_json_of_earlier_versions_still_loads(graph: CausalGraph) -> None:
+    content = json.loads(graph.to_json())
+    del content["agreement_of"]
+    _same(graph, CausalGraph.from_json(json.dumps(content)))
 
 
 def test_json_keeps_everything(graph: CausalGraph) -> None:
@@ -58,6 +78,7 @@ def test_json_keeps_everything(graph: CausalGraph) -> None:
         np.testing.assert_array_equal(getattr(again, name), getattr(graph, name))
     assert (again.threshold, again.dropped_weight) == (graph.threshold, graph.dropped_weight)
     assert again.sortability == graph.sortability
+    assert again.agreement_of == graph.agreement_of == "5 networks"
     assert again.summary() == graph.summary()
 
 
@@ -85,6 +106,7 @@ def test_other_programs_graphs_need_no_weights() -> None:
     graph = CausalGraph.from_networkx(nx.DiGraph([("a", "b"), ("b", "c")]), target="c")
     assert graph.parents("c") == ["b"]
     assert graph.weights.loc["a", "b"] == 1
+    assert np.isnan(graph.confidence.loc["a", "b"])
     assert CausalGraph.from_dot("digraph { a -> b; b -> c [weight=2]; }", target="c").parents("c") == ["b"]
     frame = pd.DataFrame({"cause": ["a"], "effect": ["b"]})
     assert CausalGraph.from_edges(frame, target="c").nodes == ["a", "b", "c"]

@@ -48,7 +48,8 @@ def handmade(names: tuple[str, ...], n_edges: int = 15) -> ReportContent:
     """A report on a table with these columns, of which the last is the target."""
     rng = np.random.default_rng(1)
     y = rng.normal(size=50)
-    predicted = {"CASTLE": y + rng.normal(size=50), "plain network": y + rng.normal(size=50), "guess": np.zeros(50)}
+    methods = ("CASTLE", "plain network", "random forest", "gradient boosting")
+    predicted = {method: y + rng.normal(size=50) for method in methods} | {"guess": np.zeros(50)}
     scores = score_target(NumericTarget.fit(y, names[-1]), y, predicted, seed=0)
     classes = np.array(names[:3], dtype=object)
     codes = rng.integers(3, size=50)
@@ -76,7 +77,7 @@ def handmade(names: tuple[str, ...], n_edges: int = 15) -> ReportContent:
         targets=(names[-1],),
         seed="0",
         evaluation=Evaluation(5, 1000, 0.95, (scores, replace(of_classes, target=names[0])), "How it was measured."),
-        graph=graph_content(random_graph(names, n_edges), n_networks=3),
+        graph=graph_content(random_graph(names, n_edges)),
         training=training_content(history, 0.45),
         columns=columns,
         settings=(Setting("constraints", repr(names[:3]), True),),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from castlereg import CausalGraph
 from castlereg.graph.drawing.picture import neighbourhood
+from castlereg.report import graph_view
 from castlereg.report.graph_view import graph_content
 
 from .handmade import random_graph
@@ -13,7 +15,7 @@ from .handmade import random_graph
 
 def test_a_small_graph_is_shown_whole() -> None:
     graph = random_graph(tuple("abcdefgh"), 14)
-    content = graph_content(graph, 3)
+    content = graph_content(graph)
     assert content.first_view == "all"
     assert content.shown == len(content.edges) == content.n_edges == len(graph.edges())
     assert {node.index for node in content.views[0].nodes} == set(range(8))
@@ -23,7 +25,7 @@ def test_a_small_graph_is_shown_whole() -> None:
 def test_edges_are_those_of_the_graph_and_uncertain_directions_have_no_head() -> None:
     graph = random_graph(tuple("abcdefgh"), 14)
     frame = graph.edges()
-    content = graph_content(graph, 3)
+    content = graph_content(graph)
     uncertain = set(map(tuple, graph.uncertain_edges()[["cause", "effect"]].to_numpy()))
     assert 0 < len(uncertain) < len(frame)
     for edge, row in zip(content.edges, frame.itertuples(), strict=True):
@@ -39,20 +41,40 @@ def test_edges_are_those_of_the_graph_and_uncertain_directions_have_no_head() ->
         assert bool(drawn.dashes) != bool(drawn.head)
 
 
-def test_a_large_graph_begins_with_the_targets_neighbourhood_and_fewer_edges() -> None:
+def test_a_large_graph_begins_with_the_targets_neighbourhood() -> None:
     names = tuple(f"column {k}" for k in range(60))
-    graph = random_graph(names, 400)
-    content = graph_content(graph, 3)
+    graph = random_graph(names, 140)
+    content = graph_content(graph)
     whole, near = content.views
     assert content.first_view == near.key == "neighbourhood"
     assert {graph.names[node.index] for node in near.nodes} == set(neighbourhood(graph, names[-1], steps=0))
-    assert content.shown < content.n_edges
-    ranks = {edge.rank for edge in near.edges}
-    assert any(rank < content.shown for rank in ranks)
-    own = [k for k, e in enumerate(content.edges) if names[-1] in (e.cause, e.effect)]
-    assert set(own[:5]) <= ranks
-    assert content.shown >= own[:5][-1] + 1
-    assert len(whole.edges) == 2 * len(names)
+    assert near.caption.startswith(f"{len(near.nodes)} of 60 nodes: the target, its strongest causes")
+    drawn = {node.index for node in near.nodes}
+    between = [k for k, e in enumerate(content.edges) if {names.index(e.cause), names.index(e.effect)} <= drawn]
+    assert sorted(edge.rank for edge in near.edges) == between
+    assert sorted(edge.rank for edge in whole.edges) == list(range(len(graph.edges())))
+
+
+def test_table_and_picture_hold_the_same_edges_of_a_dense_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_view, "_MANY_EDGES", 30)
+    weights = np.triu(np.random.default_rng(0).uniform(0.5, 1.0, size=(12, 12)), 1)
+    weights[:, -1] *= 0.01  # the target's are the weakest of all
+    graph = CausalGraph.from_weights(weights, [f"c{k}" for k in range(12)], target="c11")
+    content = graph_content(graph)
+    assert content.n_edges == 66
+    assert sorted(edge.rank for edge in content.views[0].edges) == list(range(len(content.edges)))
+    strongest = [(row.cause, row.effect) for row in graph.edges().head(30).itertuples()]
+    assert [(edge.cause, edge.effect) for edge in content.edges[:30]] == strongest
+    assert {edge.effect for edge in content.edges[30:]} == {"c11"} and len(content.edges) == 35
+    assert content.shown == 35  # twice as many as nodes would leave the target without an edge
+
+
+def test_columns_without_an_edge_are_counted_where_they_are_not_drawn() -> None:
+    weights = np.zeros((50, 50))
+    weights[0, 49] = 1.0
+    whole, near = graph_content(CausalGraph.from_weights(weights, [f"c{k}" for k in range(50)], target="c49")).views
+    assert whole.caption == "Not drawn: 48 columns without an edge on this page."
+    assert near.caption.startswith("2 of 50 nodes")
 
 
 def test_the_neighbourhood_of_several_targets_holds_them_all() -> None:
@@ -73,9 +95,11 @@ def test_a_graph_without_edges_is_shown() -> None:
 
 
 def test_direction_without_a_network_that_joins_the_two_is_unknown() -> None:
-    weights = np.zeros((3, 3))
-    weights[0, 2], weights[1, 2] = 1.0, 0.01
-    graph = CausalGraph.from_weights(weights, list("abc"), target="c")
+    weights = np.zeros((2, 3, 3))
+    weights[:, 0, 2], weights[:, 1, 2] = 1.0, 0.01
+    graph = CausalGraph.from_members(weights, list("abc"), target="c")
     edges = graph_content(graph).edges
     assert (edges[0].direction, edges[1].direction) == (1.0, None)
     assert edges[1].confidence == 0
+    alone = graph_content(CausalGraph.from_weights(weights[0], list("abc"), target="c")).edges
+    assert {(edge.confidence, edge.direction, edge.directed) for edge in alone} == {(None, None, True)}

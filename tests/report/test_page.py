@@ -6,16 +6,20 @@ import base64
 import builtins
 import dataclasses
 import hashlib
+import itertools
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from castlereg import write_report
+from castlereg import CausalGraph, write_report
+from castlereg.graph.causal_graph import FOR_CONFIDENCE
 from castlereg.report import ReportContent, page, render
+from castlereg.report.graph_view import graph_content
 from castlereg.report.scores import number
 
 from .conftest import DATE, Fitted
@@ -75,7 +79,9 @@ def test_hostile_names_are_shown_and_make_no_elements(hostile_page: str) -> None
     shown = read.of("bdi")
     for name in HOSTILE:
         assert name in shown
-    assert read.of("title") == [f"What predicts {HOSTILE[-1]}"]
+    title, *of_nodes = read.of("title")
+    assert title == f"What predicts {HOSTILE[-1]}"
+    assert set(of_nodes) == {*HOSTILE[:-1], f"{HOSTILE[-1]}, target"}
     assert sum(tag == "script" for tag, _ in read.elements) == 2
 
 
@@ -122,13 +128,15 @@ def test_every_number_of_the_scores_is_on_the_page(content: ReportContent) -> No
     read = Page(text)
     assert content.evaluation is not None
     scores = content.evaluation.targets[0]
-    cells = [a["data-value"] for tag, a in read.elements if tag == "td" and "data-value" in a][:9]
-    expected = [measure.scores[row].value for row in range(3) for measure in scores.measures]
+    cells = [a["data-value"] for tag, a in read.elements if tag == "td" and "data-value" in a][:15]
+    expected = [measure.scores[row].value for row in range(5) for measure in scores.measures]
     assert list(map(float, cells)) == expected
     shown = read.of("span")
     for measure in scores.measures:
         for score in measure.scores:
             assert number(score.value, measure.decimals) in shown
+    for difference in scores.differences:
+        assert number(difference.value, difference.decimals) in shown and difference.verdict in shown
     said = " ".join(read.of("p") + read.of("strong"))
     assert all(sentence in said for sentence in scores.verdict)
     assert sum(tag == "circle" and a.get("r") == "2.6" for tag, a in read.elements) == 60
@@ -162,6 +170,67 @@ def test_controls_have_names_and_regions_can_be_scrolled_by_keyboard(hostile_pag
     assert targets <= set(ids) and "main" in targets
 
 
+def test_headings_tables_and_language_are_as_screen_readers_need_them(hostile_page: str) -> None:
+    read = Page(hostile_page)
+    assert next(a["lang"] for tag, a in read.elements if tag == "html") == "en"
+    levels = [int(tag[1]) for tag, _ in read.elements if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    assert all(a.get("scope") in ("col", "row") for tag, a in read.elements if tag == "th")
+    labelled = {a["aria-labelledby"] for tag, a in read.elements if tag == "section"}
+    assert labelled <= {a["id"] for tag, a in read.elements if tag == "h2"}
+    assert all(a.get("type") == "button" for tag, a in read.elements if tag == "button")
+
+
+def test_without_scripts_every_edge_can_be_read(hostile: ReportContent, hostile_page: str) -> None:
+    assert hostile.graph is not None and hostile.graph.shown > 0
+    content = dataclasses.replace(hostile, graph=dataclasses.replace(hostile.graph, shown=1))
+    elements = Page(render(content)).elements
+    rows = [a for tag, a in elements if tag == "tr" and "data-rank" in a]
+    assert len(rows) == hostile.graph.n_edges and not any("hidden" in a for a in rows)
+    assert not any("off" in a.get("class", "").split() for tag, a in elements if tag == "g")
+
+
+def test_confidence_that_is_not_known_is_a_dash_with_how_to_get_it() -> None:
+    content = handmade(tuple("abcdef"), n_edges=8)
+    weights = np.triu(np.arange(36.0).reshape(6, 6), 1)
+    graph = graph_content(CausalGraph.from_weights(weights, list("abcdef"), target="f"))
+    text = render(dataclasses.replace(content, graph=graph))
+    read = Page(text)
+    assert "NaN" not in re.search(r'id="graph-data">(.*?)</script>', text)[1]  # type: ignore[index]
+    note = " ".join(" ".join(read.of("p")).split())
+    assert "Confidence and direction (\N{EN DASH}) are not known" in note and FOR_CONFIDENCE in note
+    edges = [a["aria-label"] for tag, a in read.elements if tag == "g" and "data-rank" in a]
+    assert edges and all(label.endswith("confidence not known") for label in edges)
+    known = Page(render(content)).of("p")
+    assert FOR_CONFIDENCE not in " ".join(known) and "(3 networks)" in " ".join(known)
+
+
+def luminance(color: str) -> float:
+    parts = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("least", "front", "backs"),
+    [
+        (4.5, "ink", ("paper", "card", "node", "target", "accent-soft", "faint")),
+        (4.5, "soft", ("paper", "card")),
+        (4.5, "accent", ("paper", "card")),
+        (3.0, "slate", ("paper", "card")),
+        (3.0, "found", ("paper", "card", "node")),
+    ],
+)
+def test_colours_have_the_contrast_of_wcag_aa(scheme: int, least: float, front: str, backs: tuple[str, ...]) -> None:
+    style = (Path(page.__file__).parent / "templates" / "page.css").read_text("utf-8")
+    colours = {name: pair for name, *pair in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", style)}
+    for back in backs:
+        dark, bright = sorted(luminance(colours[name][scheme]) for name in (front, back))
+        assert (bright + 0.05) / (dark + 0.05) >= least, back
+
+
 def test_without_evaluation_or_graph_the_page_says_so(content: ReportContent) -> None:
     text = render(dataclasses.replace(content, evaluation=None, graph=None))
     assert "evaluate=False" in Page(text).of("code")
@@ -178,7 +247,7 @@ def test_a_graph_without_edges_and_one_epoch_make_a_page(content: ReportContent)
         for c in content.training.curves
     )
     training = dataclasses.replace(content.training, curves=curves)
-    assert "0 of 0 edges" in render(dataclasses.replace(content, graph=graph, training=training))
+    assert "0 edges" in render(dataclasses.replace(content, graph=graph, training=training))
 
 
 def test_the_same_model_gives_the_same_bytes(fitted: Fitted, content: ReportContent, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 
 from castlereg.data.targets import ClassTarget, NumericTarget
-from castlereg.report.scores import Interval, number, reliability, score_target, with_interval
+from castlereg.report.scores import Interval, judged, number, reliability, score_target, with_interval
 
 
 def test_the_interval_of_an_accuracy_is_about_the_binomial_one() -> None:
@@ -34,23 +34,52 @@ def test_differences_are_paired() -> None:
     assert plain.low < mine.high
     assert difference.high < 0
     assert difference.value == pytest.approx(mine.value * (1 - 1.1**2))
-    assert scores.verdict[1].endswith("CASTLE is better, in this run.")
+    assert difference.verdict == "better"
+
+
+def test_the_verdict_says_who_is_better_and_names_first_who_beats_the_model() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=300)
+    factors = {"CASTLE": 1.0, "plain network": 1.0, "random forest": 0.5, "gradient boosting": 2.0}
+    predicted = {method: y + factor * rng.normal(size=300) for method, factor in factors.items()}
+    scores = score_target(NumericTarget.fit(y, "y"), y, predicted | {"guess": np.full(300, 9.0)}, seed=0)
+    assert [d.verdict for d in scores.differences] == ["within noise", "worse", "better", "better"]
+    assert scores.verdict[1] == (
+        "On the same rows it is worse than the random forest; not clearly different from the plain network; "
+        "and better than gradient boosting and predicting the mean."
+    )
+    assert scores.best_rival == scores.differences[1]
 
 
 @pytest.mark.parametrize(
-    ("factor", "sentence"),
-    [(0.5, "the plain network is better"), (1.0, "is within noise"), (2.0, "CASTLE is better")],
+    ("interval", "shown", "verdict"),
+    [
+        # Without enough digits these would read 0.00 [0.00, 0.01].
+        (Interval(0.0051, 0.0003, 0.0098), "0.0051 [0.0003, 0.0098]", "worse"),
+        (Interval(-0.0051, -0.0098, -0.0003), "-0.0051 [-0.0098, -0.0003]", "better"),
+        (Interval(0.012, 0.003, 0.021), "0.012 [0.003, 0.021]", "worse"),
+        # A bound that still reads zero counts as zero.
+        (Interval(0.005, 0.00004, 0.01), "0.0050 [0.0000, 0.0100]", "within noise"),
+        (Interval(0.0005, 0.0001, 0.0009), "0.0005 [0.0001, 0.0009]", "too small to matter"),
+        (Interval(0.0, 0.0, 0.0), "0.000 [0.000, 0.000]", "within noise"),
+        (Interval(3e-9, 1e-9, 5e-9), "3e-9 [1e-9, 5e-9]", "too small to matter"),
+    ],
 )
-def test_the_verdict_says_which_is_better(factor: float, sentence: str) -> None:
+def test_an_interval_and_its_verdict_agree(interval: Interval, shown: str, verdict: str) -> None:
+    difference = judged("plain network", interval, score=0.3)
+    written = with_interval(difference, difference.decimals).replace("\N{MINUS SIGN}", "-")
+    assert (written, difference.verdict) == (shown, verdict)
+
+
+def test_what_is_written_decides_the_verdict() -> None:
     rng = np.random.default_rng(0)
-    y = rng.normal(size=300)
-    predicted = {
-        "CASTLE": y + rng.normal(size=300),
-        "plain network": y + factor * rng.normal(size=300),
-        "guess": np.zeros(300),
-    }
-    scores = score_target(NumericTarget.fit(y, "y"), y, predicted, seed=0)
-    assert sentence in scores.verdict[1]
+    for value, half in 10 ** rng.uniform(-6, 1, size=(500, 2)):
+        difference = judged("plain network", Interval(value, value - half, value + half), score=0.0)
+        low, high = (
+            float(number(bound, difference.decimals).replace("\N{MINUS SIGN}", "-").replace(",", ""))
+            for bound in (difference.low, difference.high)
+        )
+        assert difference.verdict == ("worse" if low > 0 else "better" if high < 0 else "within noise")
 
 
 def test_a_sure_but_tiny_difference_is_called_too_small() -> None:
@@ -59,7 +88,7 @@ def test_a_sure_but_tiny_difference_is_called_too_small() -> None:
     predicted = {"CASTLE": y + off, "plain network": y + 1.001 * off, "guess": np.zeros(200)}
     scores = score_target(NumericTarget.fit(y, "y"), y, predicted, seed=0)
     assert scores.differences[0].high < 0
-    assert scores.verdict[1].endswith("is too small to matter.")
+    assert scores.verdict[1].endswith("practically equal to the plain network.")
 
 
 def test_the_verdict_names_the_scores_it_rests_on() -> None:
@@ -69,7 +98,8 @@ def test_the_verdict_names_the_scores_it_rests_on() -> None:
     error = scores.measures[0]
     share = 81 / y.var()
     assert scores.verdict[0].startswith(f"This model's error is {number(share, error.decimals)} of the variance [")
-    assert scores.verdict[1] == "Predicting the mean would be worse, at 1.00."
+    assert scores.verdict[1] == "On the same rows it is better than predicting the mean."
+    assert scores.best_rival is None
 
 
 def test_a_handful_of_rows_with_equal_values_has_intervals() -> None:
@@ -101,3 +131,13 @@ def test_many_rows_and_many_classes_are_shown_in_part() -> None:
 def test_numbers_have_a_real_minus_sign_and_no_minus_before_zero() -> None:
     assert with_interval(Interval(-0.034, -0.1, -0.001), 2) == "\N{MINUS SIGN}0.03 [\N{MINUS SIGN}0.10, 0.00]"
     assert number(12345.6, 0) == "12,346"
+
+
+def test_errors_in_very_large_and_very_small_units_have_digits() -> None:
+    rng = np.random.default_rng(0)
+    y, off = rng.normal(size=(2, 100))
+    for unit, power in ((1e-12, "e-1"), (1e12, "e1")):
+        target = NumericTarget.fit(unit * y, "y")
+        rmse = score_target(target, unit * y, {"CASTLE": unit * (y + off), "guess": 0 * y}, seed=0).measures[2]
+        text = number(rmse.scores[0].value, rmse.decimals).replace("\N{MINUS SIGN}", "-")
+        assert power in text and len(text) <= 8

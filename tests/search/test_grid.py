@@ -91,7 +91,7 @@ def test_an_interrupted_grid_keeps_what_is_done(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(searched, "train", interrupted)
     with pytest.warns(UserWarning, match="interrupted: 2 of 3 candidates were trained"):
-        grid = train_folds(table(), folds(), candidates=GRID, most_members=3, **OPTIONS)
+        grid = train_folds(table(), folds(), candidates=GRID, most_members=3, on_interrupt="keep", **OPTIONS)
     assert [list(candidate) for candidate in grid.candidates] == GRID[:2]
     assert len(calls) == 2
 
@@ -107,13 +107,17 @@ def test_ctrl_c_in_the_first_epoch_of_a_part_keeps_the_parts_before(at: int, mon
         return train(*args, **kwargs)
 
     monkeypatch.setattr(searched, "train", interrupted)
+    asked: dict[str, Any] = {"candidates": GRID, "most_members": 3, **OPTIONS}
     if at == 1:
         with pytest.raises(KeyboardInterrupt, match="before any candidate was trained on all folds"):
-            train_folds(table(), folds(), candidates=GRID, most_members=3, **OPTIONS)
+            train_folds(table(), folds(), **asked, on_interrupt="keep")
         return
     with pytest.warns(UserWarning, match="interrupted: 2 of 3 candidates were trained"):
-        grid = train_folds(table(), folds(), candidates=GRID, most_members=3, **OPTIONS)
+        grid = train_folds(table(), folds(), **asked, on_interrupt="keep")
     assert grid.losses.shape == (2, 3)
+    calls.clear()
+    with pytest.raises(KeyboardInterrupt):
+        train_folds(table(), folds(), **asked)
 
 
 def test_the_progress_bar_runs_over_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,6 +139,13 @@ def test_choice_by_mean_and_by_one_standard_error() -> None:
     assert choose(scores) == 0
     assert choose(scores, strengths) == 1
     assert choose(scores[:, :1], strengths) == 0  # one fold has no standard error
+
+
+@pytest.mark.parametrize("strengths", [None, [(0.01,), (0.1,), (1.0,)]])
+def test_when_every_candidate_has_a_failed_fold_the_one_with_fewest_is_chosen(strengths: Any) -> None:
+    failed = -np.inf
+    assert choose(np.array([[failed, failed, -1.0], [failed, -2.0, -3.0], [-2.5, -2.6, failed]]), strengths) == 1
+    assert choose(np.array([[failed, -5.0], [np.nan, -4.0], [failed, failed]]), strengths) == 1
 
 
 def test_strengths_are_named() -> None:

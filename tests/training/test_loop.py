@@ -11,7 +11,7 @@ import warnings
 import weakref
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 import numpy as np
@@ -126,45 +126,65 @@ def interrupted_at(call: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources._TableRunner, "run", interrupted)
 
 
-def test_ctrl_c_leaves_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted_at(2, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        train(table(), members(2), plan((5,), epochs=400, patience=400))
+
+
+def test_ctrl_c_may_leave_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_at(3, monkeypatch)
     with pytest.warns(ConvergenceWarning, match="interrupted after 32 of at most 400 epochs"):
-        result = train(table(), members(2), plan((5,), epochs=400, patience=400))
+        result = train(table(), members(2), plan((5,), epochs=400, patience=400), on_interrupt="keep")
     assert result.interrupted
     assert np.isfinite(result.validation_loss).all()
     assert len(result.history) == 64
 
 
-def test_a_real_interrupt_signal_leaves_a_model() -> None:
+def read_until(word: str, stream: IO[str]) -> None:
+    seen = ""
+    while word not in seen:
+        letter = stream.read(1)
+        assert letter, seen
+        seen += letter
+
+
+def test_a_real_interrupt_signal_leaves_a_model_or_is_passed_on() -> None:
     script = """
-import signal
+import signal, sys
 import numpy as np
 from castlereg.training import train
 from tests.training.cases import members, plan, table
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may have it ignored
-result = train(table(), members(2), plan((5,), epochs=10**6, patience=10**6), progress=True)
+endless = table(), members(2), plan((5,), epochs=10**6, patience=10**6)
+result = train(*endless, progress=True, on_interrupt="keep")
 print("interrupted", result.interrupted, np.isfinite(result.validation_loss).all())
+print("stopped", file=sys.stderr, flush=True)
+try:
+    train(*endless, progress=True)
+except KeyboardInterrupt:
+    print("raised")
+    print("stopped", file=sys.stderr, flush=True)
 """
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    seen = ""
-    while "validation_loss" not in seen:
-        seen += process.stderr.read(1)
-        assert process.poll() is None, seen
-    process.send_signal(signal.SIGINT)
     try:
+        for _ in range(2):
+            read_until("validation_loss", process.stderr)
+            process.send_signal(signal.SIGINT)
+            read_until("stopped", process.stderr)
         out, err = process.communicate(timeout=120)
     finally:
         process.kill()
-    assert out.split() == ["interrupted", "True", "True"], err
+    assert out.split() == ["interrupted", "True", "True", "raised"], err
 
 
-def test_ctrl_c_before_the_first_epoch_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_the_first_epoch_is_always_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted_at(1, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
-        train(table(), members(1), plan((5,)))
+        train(table(), members(1), plan((5,)), on_interrupt="keep")
 
 
 def test_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,7 +165,7 @@ def test_ctrl_c_in_an_epoch_keeps_the_last_whole_epoch(monkeypatch: pytest.Monke
         pytest.warns(ConvergenceWarning, match="interrupted after 2 of at most 9 epochs"),
     ):
         assert source.n_chunks == 4
-        stopped = train(source, members(2), plan((5,), epochs=9))
+        stopped = train(source, members(2), plan((5,), epochs=9), on_interrupt="keep")
     monkeypatch.setattr(FileSource, "read", read)
     with in_file(whole_table(), PIECE) as source:
         whole = train(source, members(2), plan((5,), epochs=2))

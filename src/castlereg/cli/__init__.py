@@ -5,21 +5,28 @@ from __future__ import annotations
 import typer
 
 from castlereg.cli.compare import compare
-from castlereg.cli.fit import demo, fit
+from castlereg.cli.demo import demo
+from castlereg.cli.evaluate import evaluate
+from castlereg.cli.fit import fit
+from castlereg.cli.graph import graph
 from castlereg.cli.paper import datasets, experiment
-from castlereg.cli.saved_model import graph, predict
+from castlereg.cli.predict import predict
+from castlereg.cli.report import report
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Neural networks on tables, with CASTLE.")
-for _command in (demo, fit, predict, graph, compare, experiment, datasets):
+for _command in (demo, fit, predict, evaluate, report, graph, compare, experiment, datasets):
     app.command()(_command)
 
 
 @app.callback(invoke_without_command=True)
 def _options(version: bool = typer.Option(False, "--version", help="Show the version and stop.")) -> None:
     if version:
+        import platform
+        from importlib.metadata import version as version_of
+
         from castlereg import __version__
 
-        typer.echo(f"castlereg {__version__}")
+        typer.echo(f"castlereg {__version__} (Python {platform.python_version()}, jax {version_of('jax')})")
         raise typer.Exit
 
 

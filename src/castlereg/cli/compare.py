@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from castlereg.cli.console import Debug, Epochs, Json, Quiet, Seed, command, out, print_facts, stop
-from castlereg.cli.fit import Dropped, Table, Targets, TaskName, chosen_task, read_problem
+from castlereg.cli.arguments import (
+    Debug,
+    Decimal,
+    Dropped,
+    DropUnusable,
+    Encoding,
+    Epochs,
+    Json,
+    Quiet,
+    Seed,
+    Separator,
+    Table,
+    Targets,
+    TaskName,
+)
+from castlereg.cli.console import command, out, print_json, stop
+from castlereg.cli.paths import check_paths
+from castlereg.cli.tables import check_problem, chosen_task, read_problem, text_options
 
 
 @command
@@ -19,21 +35,30 @@ def compare(
     ] = None,
     task: TaskName = "auto",
     drop: Dropped = None,
+    drop_unusable: DropUnusable = False,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each method.")] = 10,
     splits: Annotated[int, typer.Option(min=1, help="Random choices of the held-out rows.")] = 1,
     epochs: Epochs = 200,
     seed: Seed = 0,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Train every method on the same folds, from the same weights, and score it on held-out rows."""
-    from castlereg import compare as compare_methods
-
     if len(target) > 1:
         stop("compare takes one --target")
-    X, y, _ = read_problem(table, target, drop)
+    check_problem(target, drop, task)
+    check_paths({"table": table}, {})
+    from castlereg import compare as compare_methods
+    from castlereg.data.files import TableFile
+
+    file = TableFile.open(table, **text_options(separator, decimal, encoding))
+    X, y, without_target = read_problem(file, target, drop)
     chosen, _ = chosen_task(y, task)
+    options: dict[str, Any] = {"unusable_columns": "drop"} if drop_unusable else {}
     result = compare_methods(
         X,
         y.iloc[:, 0],
@@ -44,9 +69,11 @@ def compare(
         max_epochs=epochs,
         random_state=seed,
         verbose=False if quiet or as_json else None,
+        **options,
     )
-    if as_json:
-        scores = result.to_frame().reset_index().to_dict(orient="records")
-        print_facts({"table": str(table), "target": target[0], "task": chosen, "methods": scores}, {}, True)
-    else:
+    if not as_json:
         out.print(str(result), markup=False)
+        return
+    scores = result.to_frame().reset_index().to_dict(orient="records")
+    facts = {"table": table, "rows": len(X), "rows_without_target": without_target, "target": target[0]}
+    print_json(facts | {"task": chosen, "methods": scores})

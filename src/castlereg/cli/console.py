@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import typer
 from rich.console import Console
 
 from castlereg.atomic_write import atomic_write
+from castlereg.signals import INTERRUPTED
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,13 +25,7 @@ R = TypeVar("R")
 out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
-USAGE, INTERRUPTED = 2, 130
-
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no notes.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Most passes over the rows.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+USAGE = 2
 
 
 def stop(message: str, code: int = USAGE) -> NoReturn:
@@ -41,11 +37,45 @@ def stop(message: str, code: int = USAGE) -> NoReturn:
 def print_facts(facts: dict[str, Any], labels: dict[str, str], as_json: bool) -> None:
     """Print all facts as one JSON object for scripts, or labelled lines for people."""
     if as_json:
-        sys.stdout.write(json.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n")
+        print_json(facts)
         return
     width = max(map(len, labels), default=0)
     for label, text in labels.items():
         out.print(f"{label:<{width}}  {one_line(text)}", markup=False)
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """Print one JSON object; numbers that JSON does not have are null."""
+    sys.stdout.write(json.dumps(as_json(facts), ensure_ascii=False, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def as_json(value: Any) -> Any:
+    """Return a value with what JSON has: NumPy's numbers as Python's, and neither NaN nor infinity.
+
+    >>> as_json({"a": [1.0, float("nan")], "b": Path("file")})
+    {'a': [1.0, None], 'b': 'file'}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): as_json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(part) for part in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table, numbers to the right; a line is as long as it needs to be, so that nothing is cut."""
+    cells = [list(row) for row in rows]
+    texts = [list(headings), *([one_line("" if cell is None else str(cell)) for cell in row] for row in cells)]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    right = [all(isinstance(cell, int | float) for cell in column) for column in zip(*cells, strict=True)]
+    for row in texts:
+        padded = (f"{t:>{w}}" if r else f"{t:<{w}}" for t, w, r in zip(row, widths, right, strict=True))
+        out.print("  ".join(padded).rstrip(), markup=False)
 
 
 def write_output(content: str | bytes, output: Path | None) -> None:
@@ -76,12 +106,13 @@ def command(run: Callable[P, R]) -> Callable[P, R]:
             try:
                 return run(*args, **kwargs)
             except BrokenPipeError:
-                # The reader of our output has closed it, as `head` does.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                _drop_output()  # its reader has closed it, as `head` does
                 raise typer.Exit(0) from None
             except KeyboardInterrupt:
                 stop("stopped", INTERRUPTED)
             except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.strerror is not None and error.filename is None:
+                    _drop_output()  # perhaps its disk is full
                 if kwargs.get("debug"):
                     raise
                 stop(reason(error))
@@ -89,10 +120,16 @@ def command(run: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+def _drop_output() -> None:
+    """Send what is left of standard output nowhere; otherwise Python would try again at the end, and fail again."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def reason(error: BaseException) -> str:
     """Say in one line what went wrong."""
-    if isinstance(error, OSError) and error.strerror is not None and error.filename is not None:
-        return one_line(f"{error.filename}: {error.strerror}")
+    if isinstance(error, OSError) and error.strerror is not None:
+        return one_line(f"{error.filename or 'standard output'}: {error.strerror}")
     if isinstance(error, MemoryError):
         return "not enough memory: try fewer rows or columns, or castlereg fit --stream"
     return one_line(str(error)) or type(error).__name__
@@ -100,9 +137,13 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def _notes(silent: bool) -> Iterator[None]:
+    said: set[str] = set()
+
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not silent:
-            err.print(f"castlereg: note: {one_line(str(message))}", markup=False)
+        text = one_line(str(message))
+        if not silent and text not in said:
+            err.print(f"castlereg: note: {text}", markup=False)
+        said.add(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.table import Column, Table
 
 from castlereg.atomic_write import check_writable
-from castlereg.cli.console import Debug, Json, Quiet, command, err, out, print_facts, reason, stop, write_output
+from castlereg.cli.arguments import Debug, Json, Quiet
+from castlereg.cli.console import command, err, out, print_facts, print_json, print_table, reason, stop
+from castlereg.cli.paths import check_paths
 from castlereg.options import check_choice
+from castlereg.signals import INTERRUPTED
 
 if TYPE_CHECKING:
     from castlereg.paper.experiments.description import Experiment, Scale
@@ -32,9 +34,12 @@ def experiment(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would run, and how long, and stop.")] = False,
     page_path: Annotated[Path | None, typer.Option("--page", help="Also write all results as one page.")] = None,
     quiet: Quiet = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Run the paper's tables and figures again."""
+    if names and (every or show):
+        stop(f"{'--all' if every else '--list'} and names of experiments: leave one of the two out")
     from castlereg.paper.experiments.description import SCALES
     from castlereg.paper.experiments.registry import EXPERIMENTS, experiment_named
     from castlereg.paper.experiments.results import write_page
@@ -42,10 +47,11 @@ def experiment(
     from castlereg.paper.experiments.workers import on_cluster
 
     if show:
-        table = Table("name", "in the paper", "what", box=None, header_style="bold")
-        for known in EXPERIMENTS.values():
-            table.add_row(known.name, known.shown_in, known.title)
-        out.print(table)
+        known = [(one.name, one.shown_in, one.title) for one in EXPERIMENTS.values()]
+        if as_json:
+            print_json({"experiments": [dict(zip(("name", "shown_in", "title"), row, strict=True)) for row in known]})
+        else:
+            print_table(["name", "in the paper", "what"], known)
         return
     check_choice("--scale", scale, SCALES)
     chosen_scale = cast("Scale", scale)
@@ -53,55 +59,70 @@ def experiment(
     if not chosen:
         stop("say which experiment, or --all; `castlereg experiment --list` shows them")
     if dry_run:
-        _dry_run(chosen, chosen_scale, output, jobs)
+        _dry_run(chosen, chosen_scale, output, jobs, as_json)
         return
     if page_path is not None:
         page_path.parent.mkdir(parents=True, exist_ok=True)
         check_writable(page_path)
     try:
         with nullcontext() if cluster is None else on_cluster(cluster):
-            outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not quiet)
+            outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not (quiet or as_json))
     except KeyboardInterrupt:
-        stop("stopped; what is done is kept, and the same command goes on", code=130)
+        stop("stopped; what is done is kept, and the same command goes on", code=INTERRUPTED)
     try:
-        complete = _written(chosen, outcomes, output)
+        facts = [_written(one, outcomes[one.name], output) for one in chosen]
         if page_path is not None:
             shown = [one for one in chosen if len(outcomes[one.name].results)]
             write_page(page_path, shown, outcomes, chosen_scale, output)
-            out.print(str(page_path), markup=False)
     except OSError as error:
         stop(f"{reason(error)}; the results are kept, run again to write them")
-    if not complete:
+    if as_json:
+        print_json({"scale": scale, "experiments": facts, "page": page_path})
+    else:
+        _print_outcomes(facts, page_path)
+    if not all(outcomes[one.name].complete for one in chosen):
         raise typer.Exit(1)
 
 
-def _written(chosen: list[Experiment], outcomes: dict[str, Outcome], output: Path) -> bool:
-    """Write the results of experiments, and say so; return whether all of their units are done."""
+def _written(one: Experiment, outcome: Outcome, output: Path) -> dict[str, Any]:
+    """Write the results of an experiment; return what there is to say of it."""
     from castlereg.paper.experiments.results import write_results
 
-    complete = True
-    for one in chosen:
-        outcome = outcomes[one.name]
-        complete &= outcome.complete
-        out.print(f"[bold]{one.name}[/bold]: {outcome.n_units - len(outcome.failed)} of {outcome.n_units} units done")
-        for message in outcome.messages:
+    return {
+        "name": one.name,
+        "units": outcome.n_units,
+        "done": outcome.n_units - len(outcome.failed),
+        "messages": outcome.messages,
+        "files": list(write_results(one, outcome, output)) if len(outcome.results) else [],
+    }
+
+
+def _print_outcomes(facts: list[dict[str, Any]], page: Path | None) -> None:
+    for of in facts:
+        out.print(f"[bold]{of['name']}[/bold]: {of['done']} of {of['units']} units done")
+        for message in of["messages"]:
             err.print(f"  {message}", markup=False)
-        if len(outcome.results):
-            for path in write_results(one, outcome, output):
-                out.print(f"  {path}", markup=False)
-    return complete
+        for path in of["files"]:
+            out.print(f"  {path}", markup=False)
+    if page is not None:
+        out.print(str(page), markup=False)
 
 
-def _dry_run(chosen: list[Experiment], scale: Scale, output: Path, jobs: int) -> None:
+def _dry_run(chosen: list[Experiment], scale: Scale, output: Path, jobs: int, as_json: bool) -> None:
     from castlereg.paper.experiments.runner import waiting_units, with_sources
 
-    total = 0.0
+    facts: list[dict[str, Any]] = []
     for one in with_sources(chosen):
         waiting = waiting_units(one, scale, output)
         seconds = sum(map(one.cost, waiting))
-        total += seconds
-        out.print(f"{one.name}: {len(waiting)} of {len(one.units(scale))} units to run, about {_duration(seconds)}")
-    out.print(f"all: about {_duration(total / jobs)} with --jobs {jobs}")
+        facts.append({"name": one.name, "units": len(one.units(scale)), "to_run": len(waiting), "seconds": seconds})
+    total = sum(of["seconds"] for of in facts) / jobs
+    if as_json:
+        print_json({"scale": scale, "jobs": jobs, "experiments": facts, "seconds": total})
+        return
+    for of in facts:
+        out.print(f"{of['name']}: {of['to_run']} of {of['units']} units to run, about {_duration(of['seconds'])}")
+    out.print(f"all: about {_duration(total)} with --jobs {jobs}")
 
 
 def _duration(seconds: float) -> str:
@@ -113,31 +134,36 @@ def _duration(seconds: float) -> str:
 @command
 def datasets(
     name: Annotated[str | None, typer.Argument(help="Table to show or write; all are listed without it.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the table to this CSV file.")] = None,
-    variant: Annotated[str, typer.Option(help="Which problem to make of the table.")] = "default",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the table to this file, such as x.csv or x.parquet.")
+    ] = None,
+    variant: Annotated[str | None, typer.Option(help="Which problem to make of the table (default: default).")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """List the tables of the catalogue, or write one to a file."""
+    if name is None and (output is not None or variant is not None):
+        stop(f"{'--output' if output else '--variant'} needs the name of a table; `castlereg datasets` lists them")
+    from castlereg.data.files import check_table_suffix, write_table
     from castlereg.paper.datasets import catalogue, load
+    from castlereg.paper.datasets.folders import folders
 
     if name is None:
         listed = catalogue().reset_index()[["name", "rows", "columns", "task", "target", "title"]]
         listed = listed.astype(object).where(listed.notna(), None)
         if as_json:
-            print_facts({"tables": listed.to_dict(orient="records")}, {}, True)
-            return
-        headings = [Column(name, justify="right" if name in ("rows", "columns") else "left") for name in listed]
-        shown = Table(*headings, box=None, header_style="bold")
-        for row in listed.itertuples(index=False):
-            shown.add_row(*("" if cell is None else str(cell) for cell in row))
-        out.print(shown)
+            print_json({"tables": listed.to_dict(orient="records")})
+        else:
+            print_table(list(listed.columns), listed.itertuples(index=False))
         return
-    check_writable(output)
-    loaded = load(name, variant=variant)
     if output is not None:
-        write_output(loaded.X.assign(**{str(loaded.y.name): loaded.y}).to_csv(index=False), output)
+        stored = {f"tables in {what}": folder for what, folder in folders().items() if output.exists()}
+        check_paths({what: folder for what, folder in stored.items() if folder.exists()}, {"--output": output})
+        check_table_suffix(output)
+    loaded = load(name, variant=variant or "default")
+    if output is not None:
+        write_table(loaded.X.assign(**{str(loaded.y.name): loaded.y}), output)
     facts = {
         "name": loaded.name,
         "variant": loaded.variant,

@@ -1,13 +1,10 @@
-"""Tables in files, read whole or in pieces: separated text, compressed or not, Parquet and folders of Parquet.
+"""Tables in files, read whole or in pieces: separated text and JSON, compressed or not, Parquet, Feather and Excel.
 
-Reading never executes anything. pyarrow from version 15 on does not load pickled extension types, and columns of
-extension types are rejected by name; of what pandas wrote beside a Parquet table only the names of its index are read,
-as JSON.
+Reading never executes anything, and never unpacks anything onto the disk.
 """
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,13 +14,26 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from castlereg.data import arrow_files, excel, json_lines
+from castlereg.data.byte_streams import COMPRESSIONS, ByteSource, kind_of, table_in_zip
+from castlereg.data.number_marks import plain_numbers
 from castlereg.data.reading import ALWAYS_MISSING
+from castlereg.data.text_format import SEPARATORS, WHITESPACE, TextFormat, detect
+from castlereg.data.writing import check_table_suffix, write_table
 from castlereg.options import did_you_mean
 
-# Separators of a text file by its suffix; of several, the one that finds most columns.
-_SEPARATORS = {".csv": (",", ";"), ".tsv": ("\t",), ".tab": ("\t",), ".txt": (",", ";", "\t", "|", r"\s+")}
-_PARQUET = (".parquet", ".pq")
-_COMPRESSED = (".gz", ".bz2", ".xz", ".zip", ".zst")
+__all__ = ["TableFile", "check_columns", "check_table_suffix", "write_table"]
+
+# Separators of a text file by its suffix; of those that fit equally well the first.
+_TABS = ("\t", ",", ";", "|")
+_TEXT = {
+    ".csv": SEPARATORS,
+    ".tsv": _TABS,
+    ".tab": _TABS,
+    **dict.fromkeys((".txt", ".dat", ".data"), (*SEPARATORS, WHITESPACE)),
+}
+_COMPRESSIBLE = (*_TEXT, *json_lines.SUFFIXES)
+_SUFFIXES = (*_COMPRESSIBLE, *arrow_files.PARQUET, *arrow_files.FEATHER, *excel.SUFFIXES)
 
 
 @dataclass(frozen=True)
@@ -32,36 +42,60 @@ class TableFile:
 
     path: Path  # as the user gave it
     parts: tuple[Path, ...]  # the files, in the order of their names
-    format: Literal["parquet", "csv"]  # "csv" with any separator
-    separator: str = ","
-    content: str | None = field(default=None, repr=False)  # of standard input
+    format: Literal["csv", "json", "parquet", "feather", "excel"]  # "csv" with any separator
+    names: tuple[str, ...]  # of the columns
+    source: ByteSource
+    text: TextFormat | None = None  # how a text file is read
+    frame: pd.DataFrame | None = field(default=None, repr=False, compare=False)  # of a workbook, which is read whole
     texts: tuple[str, ...] = ()  # columns of a text file that are text, though some pieces look like numbers
     marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # texts that are missing values in a column too
 
     @classmethod
-    def open(cls, path: Any) -> TableFile:
-        """Find the files and the separator; ``-`` reads standard input."""
+    def open(
+        cls, path: Any, *, separator: str | None = None, decimal: str | None = None, encoding: str | None = None
+    ) -> TableFile:
+        """Find the files, their format and their columns.
+
+        Parameters
+        ----------
+        path : str or path
+            File or folder of Parquet files; ``-`` reads a text table from standard input, ``book.xlsx#Prices`` the
+            sheet Prices of a workbook.
+        separator, decimal, encoding : str, optional
+            How a text file is written; detected by default. The separator is one character, a space means any
+            spaces and tabs.
+        """
+        given = {"separator": separator, "decimal": decimal, "encoding": encoding}
         path = Path(path)
         if str(path) == "-":
-            return cls(path, (), "csv", content=sys.stdin.read())._separated((",", ";", "\t"))
+            source = ByteSource(path, content=_standard_input())
+            return cls._of_text(source, SEPARATORS, given)
+        path, sheet = _without_sheet(path)
         if not path.exists():
             siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
             raise FileNotFoundError(f"there is no file {str(path)!r}{did_you_mean(path.name, siblings)}")
         if path.is_dir():
-            files = [part for part in sorted(path.rglob("*")) if _suffix(part) in _PARQUET]
-            parts = tuple(p for p in files if not any(name[0] in "._" for name in p.relative_to(path).parts))
-            if not parts:
-                raise ValueError(f"folder {str(path)!r} has no Parquet files (*.parquet): give one that has, or a file")
-            return cls(path, parts, "parquet")
-        suffix = _suffix(path)
-        if suffix in _PARQUET:
-            return cls(path, (path,), "parquet")
-        if suffix not in _SEPARATORS:
-            raise ValueError(
-                f"file {str(path)!r} has suffix {path.suffix!r}: tables end in {', '.join([*_SEPARATORS, *_PARQUET])} "
-                "or are folders of Parquet files"
-            )
-        return cls(path, (path,), "csv")._separated(_SEPARATORS[suffix])
+            _check_not_given(given, path)
+            parts = _parquet_parts(path)
+            return cls(path, parts, "parquet", tuple(arrow_files.columns_of(parts)), ByteSource(path))
+        source, suffix = _source(path)
+        _check_kind(source, suffix)
+        if suffix in _TEXT:
+            return cls._of_text(source, _TEXT[suffix], given)
+        _check_not_given(given, path)
+        if suffix in json_lines.SUFFIXES:
+            return cls(path, (path,), "json", tuple(json_lines.columns_of(source)), source)
+        if suffix in excel.SUFFIXES:
+            frame = excel.read(path, sheet)
+            return cls(path, (path,), "excel", tuple(frame.columns), source, frame=frame)
+        format_: Literal["parquet", "feather"] = "parquet" if suffix in arrow_files.PARQUET else "feather"
+        return cls(path, (path,), format_, tuple(arrow_files.columns_of([path])), source)
+
+    @classmethod
+    def _of_text(cls, source: ByteSource, separators: Sequence[str], given: dict[str, str | None]) -> TableFile:
+        _check_kind(source, ".csv")
+        text = detect(source, separators, **given)
+        return cls(source.path, (source.path,), "csv", text.names, source, text)
 
     def with_text(self, column: str) -> TableFile:
         """Read a column of a text file as text."""
@@ -72,35 +106,19 @@ class TableFile:
         return replace(self, marks={**self.marks, column: (*self.marks.get(column, ()), *marks)})
 
     def columns(self) -> list[str]:
-        """Return the names of the columns, and check that all files have them with the same kinds."""
-        if self.format == "csv":
-            return self._header(self.separator)
-        kinds = [(part, _parquet_kinds(part)) for part in self.parts]
-        first, known = kinds[0]
-        for part, of_part in kinds[1:]:
-            for name in {*known, *of_part}:
-                kind, other = (k.get(name, "no such column") for k in (known, of_part))
-                if kind != other:
-                    raise ValueError(
-                        f"column {name!r} is {kind} in {str(first)!r} and {other} in {str(part)!r}: "
-                        "write all files with the same columns and types"
-                    )
-        return list(known)
+        """Return the names of the columns."""
+        return list(self.names)
 
     def read(self) -> pd.DataFrame:
         """Read the whole table; one without rows is rejected."""
-        names = self.columns()
         if self.format == "csv":
-            with self._errors():
-                frame = pd.read_csv(self._source(), **self._options(names))
+            (frame,) = self._of_lines(self.names, None)
+        elif self.format == "json":
+            (frame,) = json_lines.frames(self.source, self.names, None)
+        elif self.frame is not None:
+            frame = self.frame.copy()
         else:
-            import pyarrow as pa
-
-            tables = []
-            for part in self.parts:
-                with _parquet(part) as file:
-                    tables.append(file.read(columns=names))
-            frame = pa.concat_tables(tables, promote_options="permissive").to_pandas(ignore_metadata=True)[names]
+            frame = arrow_files.read(self.parts, self.names)
         if not len(frame):
             raise ValueError(f"{self} has no rows")
         return frame
@@ -108,38 +126,49 @@ class TableFile:
     def frames(self, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
         """Read some columns, at most ``rows`` rows at a time; a file ends a piece."""
         if self.format == "csv":
-            options = self._options(columns) | {"usecols": list(columns), "chunksize": rows}
-            with self._errors(), pd.read_csv(self._source(), **options) as reader:
-                for frame in reader:
-                    yield frame[list(columns)]
-            return
-        for part in self.parts:
-            with _parquet(part) as file:
-                for batch in file.iter_batches(batch_size=rows, columns=list(columns)):
-                    if batch.num_rows:
-                        yield batch.to_pandas(ignore_metadata=True)[list(columns)]
+            return self._of_lines(columns, rows)
+        if self.format == "json":
+            return json_lines.frames(self.source, columns, rows)
+        if self.frame is not None:
+            chosen = self.frame[list(columns)]
+            return (chosen[start : start + rows] for start in range(0, len(chosen), rows))
+        return arrow_files.frames(self.parts, columns, rows)
 
     def __str__(self) -> str:
-        return "standard input" if self.content is not None else f"file {str(self.path)!r}"
+        return str(self.source)
 
-    def _separated(self, separators: Sequence[str]) -> TableFile:
-        return replace(self, separator=max(separators, key=lambda separator: len(self._header(separator))))
-
-    def _header(self, separator: str) -> list[str]:
-        with self._errors():
-            return [str(name) for name in pd.read_csv(self._source(), sep=separator, nrows=0).columns]
-
-    def _source(self) -> Path | io.StringIO:
-        return self.path if self.content is None else io.StringIO(self.content)
-
-    def _options(self, columns: Sequence[str]) -> dict[str, Any]:
-        return {
-            "sep": self.separator,
+    def _of_lines(self, columns: Sequence[str], rows: int | None) -> Iterator[pd.DataFrame]:
+        """Read some columns of a text file, in pieces or, if ``rows`` is None, at once."""
+        assert self.text is not None
+        columns = list(columns)
+        options = {
+            "sep": self.text.separator,
+            "decimal": self.text.decimal,
+            "encoding": self.text.encoding,
+            "names": list(self.names),
+            "header": 0,
+            "index_col": False,
+            "usecols": columns,
             "dtype": {name: str for name in self.texts if name in columns},
             "keep_default_na": False,
             "na_values": {name: [*ALWAYS_MISSING, *self.marks.get(name, ())] for name in columns},
             "low_memory": False,
+            "iterator": True,
         }
+        with self._errors(), self.source.open() as stream, pd.read_csv(stream, **options) as reader:
+            while True:
+                try:
+                    frame = reader.read(rows)
+                except StopIteration:
+                    return
+                for name in columns:
+                    if name not in self.texts and frame[name].dtype.kind == "O":
+                        frame[name] = plain_numbers(
+                            frame[name], self.text.decimal, str(self), is_given=self.text.is_given
+                        )
+                yield frame[columns]
+                if rows is None:
+                    return
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -147,9 +176,9 @@ class TableFile:
             yield
         except pd.errors.EmptyDataError:
             raise ValueError(f"{self} cannot be read as a table: it is empty") from None
-        except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        except (pd.errors.ParserError, UnicodeError) as error:
             raise ValueError(
-                f"{self} cannot be read as a table ({str(error).strip()}); is it text with a header line, in UTF-8?"
+                f"{self} cannot be read as a table ({str(error).strip()}): is a quote not closed?"
             ) from error
 
 
@@ -162,51 +191,75 @@ def check_columns(wanted: Sequence[str], known: Sequence[str], file: TableFile) 
             raise ValueError(f"{file} has no column {name!r}{hint}")
 
 
-def _suffix(path: Path) -> str:
-    """Return the suffix, that of the table if it is compressed."""
-    path = Path(path.name.lower())
-    return Path(path.stem).suffix if path.suffix in _COMPRESSED else path.suffix
+def _standard_input() -> bytes:
+    stream = getattr(sys.stdin, "buffer", sys.stdin)
+    content = stream.read()
+    return content.encode() if isinstance(content, str) else bytes(content)
 
 
-def _parquet(path: Path) -> Any:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ImportError("reading Parquet needs the package pyarrow: pip install 'castlereg[arrow]'") from None
-    try:
-        # Without buffers of whole row groups, which may be as large as the table.
-        return pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"file {str(path)!r} is not a Parquet file: {error}") from None
+def _without_sheet(path: Path) -> tuple[Path, str | None]:
+    """Split ``book.xlsx#sheet``."""
+    name, mark, sheet = path.name.partition("#")
+    if mark and not path.exists() and Path(name.lower()).suffix in excel.SUFFIXES:
+        return path.with_name(name), sheet
+    return path, None
 
 
-def _parquet_kinds(path: Path) -> dict[str, str]:
-    """Return the kind of every column of a Parquet file but the index that pandas wrote."""
-    with _parquet(path) as file:
-        schema = file.schema_arrow
-    index = {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
-    kinds = {}
-    for column in schema:
-        extension = (column.metadata or {}).get(b"ARROW:extension:name")
-        if extension is not None or hasattr(column.type, "extension_name"):
-            name = column.type.extension_name if extension is None else extension.decode(errors="replace")
+def _parquet_parts(folder: Path) -> tuple[Path, ...]:
+    files = [part for part in sorted(folder.rglob("*")) if part.suffix.lower() in arrow_files.PARQUET]
+    parts = tuple(p for p in files if not any(name[0] in "._" for name in p.relative_to(folder).parts))
+    if not parts:
+        raise ValueError(f"folder {str(folder)!r} has no Parquet files (*.parquet): give one that has, or a file")
+    return parts
+
+
+def _source(path: Path) -> tuple[ByteSource, str]:
+    """Return the bytes of a file and the suffix of its table."""
+    if not path.is_file():
+        raise ValueError(
+            f"{str(path)!r} is not a regular file: pipe the table into standard input, and give - as its path"
+        )
+    name = Path(path.name.lower())
+    compression, suffix, member = "", name.suffix, ""
+    if suffix in COMPRESSIONS:
+        compression, suffix = suffix, Path(name.stem).suffix
+    if compression == ".zip":
+        member = table_in_zip(path, _COMPRESSIBLE)
+        suffix = Path(member.lower()).suffix or suffix
+    source = ByteSource(path, compression, member)
+    if compression and suffix not in _COMPRESSIBLE:
+        advice = "unpack it first" if suffix in _SUFFIXES else "name it after its format, such as table.csv.gz"
+        raise ValueError(f"{source} is a compressed file of format {suffix!r}: {advice}")
+    if suffix not in _SUFFIXES:
+        kind, right = kind_of(source.start())
+        if kind and right not in _SUFFIXES:
+            raise ValueError(f"{source} is {kind}: {_AS_TABLE}")
+        raise ValueError(
+            f"file {str(path)!r} has suffix {path.suffix!r}: tables end in {', '.join(_SUFFIXES)}, text and JSON also "
+            f"with {', '.join(COMPRESSIONS)}; or they are folders of Parquet files"
+        )
+    return source, suffix
+
+
+_AS_TABLE = "save the table as .csv, .parquet or .xlsx"
+
+
+def _check_kind(source: ByteSource, suffix: str) -> None:
+    """Raise for a file that is not what its name says."""
+    kind, right = kind_of(source.start())
+    family = next(f for f in (arrow_files.PARQUET, arrow_files.FEATHER, excel.SUFFIXES, _COMPRESSIBLE) if suffix in f)
+    if not kind or right in family or (right == ".zip" and suffix in excel.SUFFIXES):
+        return
+    if source.content is not None or (right in COMPRESSIONS and suffix not in _COMPRESSIBLE):
+        raise ValueError(f"{source} is {kind}: " + ("unpack it first" if right in COMPRESSIONS else _AS_TABLE))
+    ending = suffix + right if right in COMPRESSIONS else right
+    advice = f"rename it, so that its name ends in {ending}" if right else _AS_TABLE
+    raise ValueError(f"{source} is {kind}, not {suffix}: {advice}")
+
+
+def _check_not_given(given: Mapping[str, str | None], path: Path) -> None:
+    for name, value in given.items():
+        if value is not None:
             raise ValueError(
-                f"column {column.name!r} of {str(path)!r} has the extension type {name!r}, which is not read: "
-                "write it as numbers, text or dates"
+                f"{name}={value!r} is for text files such as CSV, which {str(path)!r} is not: leave it out"
             )
-        if column.name not in index and not column.name.startswith("__index_level_"):
-            kinds[column.name] = _kind(column.type)
-    return kinds
-
-
-def _kind(dtype: Any) -> str:
-    import pyarrow.types as types
-
-    if types.is_boolean(dtype) or types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
-        return "numbers"
-    if types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype):
-        return "text"
-    if types.is_dictionary(dtype):
-        return f"categories of {_kind(dtype.value_type)}"
-    return "dates" if types.is_temporal(dtype) else str(dtype)

@@ -31,7 +31,7 @@ from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.fit import TableData, fit
 from castlereg.search.request import CrossValidation, Data, FitRequest
-from castlereg.training import Plan, phases_for
+from castlereg.training import OnInterrupt, Plan, phases_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,6 +78,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         y_val: ArrayLike | None = None,
         graph: CausalGraph | None = None,
         cross_validation: CrossValidation | None = None,
+        *,
+        on_interrupt: OnInterrupt,
     ) -> Self:
         """Check the options, read the data and fit; an error leaves the estimator as it was."""
         self._check_options()
@@ -96,7 +98,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             edges = None
             if self.constraints is not None or graph is not None:
                 edges = graph_rules(self.constraints, graph, names, len(kinds))
-            self.model_ = fit(self._request(data, len(categorical), edges, cross_validation))
+            request = self._request(data, len(categorical), edges, cross_validation)
+            self.model_ = fit(replace(request, on_interrupt=on_interrupt))
         return self
 
     def _request(
@@ -307,9 +310,10 @@ class PlainNetwork(Ensemble):
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        on_interrupt: OnInterrupt = "raise",
     ) -> Self:
-        """Train the network; the data are as in :meth:`castlereg.CastleRegressor.fit`."""
-        return self._fit(X, y, sample_weight, X_val, y_val)
+        """Train the network; the parameters are as in :meth:`castlereg.CastleRegressor.fit`."""
+        return self._fit(X, y, sample_weight, X_val, y_val, on_interrupt=on_interrupt)
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
         return [check_regularizers(self.regularizers)]

@@ -12,6 +12,7 @@ from castlereg.estimators.base import Ensemble, NetworkEstimator
 from castlereg.graph.constraints import EdgeConstraints
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
+from castlereg.training import OnInterrupt
 
 if TYPE_CHECKING:
     from castlereg.graph import CausalGraph
@@ -45,6 +46,7 @@ class CastleEstimator(Ensemble, CastleOptions):
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
         graph: CausalGraph | None = None,
+        on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train the network.
 
@@ -63,8 +65,11 @@ class CastleEstimator(Ensemble, CastleOptions):
         graph : CausalGraph, optional
             Train with the edges of this graph and no others, such as a learned one that was edited. The sparsity does
             not act on them.
+        on_interrupt : {"raise", "keep"}
+            What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or end training with the best
+            networks so far and a warning.
         """
-        return self._fit(X, y, sample_weight, X_val, y_val, graph)
+        return self._fit(X, y, sample_weight, X_val, y_val, graph, on_interrupt=on_interrupt)
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
         if not isinstance(self.castle, Castle | None):

@@ -28,6 +28,7 @@ from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.request import CrossValidation
+from castlereg.training import OnInterrupt
 
 if TYPE_CHECKING:
     from castlereg.graph import CausalGraph
@@ -42,10 +43,16 @@ class CrossValidated(NetworkEstimator):
     one_standard_error: bool = field(default=False, kw_only=True)
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, groups: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train all folds and candidates in one run, and choose; see :meth:`castlereg.CastleRegressorCV.fit`."""
-        return self._fit_folds(X, y, sample_weight, groups)
+        return self._fit_folds(X, y, sample_weight, groups, on_interrupt=on_interrupt)
 
     def _fit_folds(
         self,
@@ -54,6 +61,8 @@ class CrossValidated(NetworkEstimator):
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
         graph: CausalGraph | None = None,
+        *,
+        on_interrupt: OnInterrupt,
     ) -> Self:
         if groups is not None:
             check_consistent_length(X, groups)
@@ -69,7 +78,7 @@ class CrossValidated(NetworkEstimator):
                 return float(scorer(fitted, _safe_indexing(X, rows), _safe_indexing(y, rows)))
 
         rules = CrossValidation(self.cv, y, groups, is_classifier(self), score, bool(self.one_standard_error))
-        return self._fit(X, y, sample_weight, graph=graph, cross_validation=rules)
+        return self._fit(X, y, sample_weight, graph=graph, cross_validation=rules, on_interrupt=on_interrupt)
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -219,6 +228,7 @@ class CastleCV(CrossValidated, CastleOptions):
         *,
         groups: ArrayLike | None = None,
         graph: CausalGraph | None = None,
+        on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train all folds and candidates in one run, and choose.
 
@@ -232,8 +242,11 @@ class CastleCV(CrossValidated, CastleOptions):
             For splitters that keep groups together.
         graph : CausalGraph, optional
             Train with the edges of this graph and no others.
+        on_interrupt : {"raise", "keep"}
+            What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or choose among the candidates
+            that have networks of all folds by then, with a warning.
         """
-        return self._fit_folds(X, y, sample_weight, groups, graph)
+        return self._fit_folds(X, y, sample_weight, groups, graph, on_interrupt=on_interrupt)
 
     @property
     def reg_beta_(self) -> float:

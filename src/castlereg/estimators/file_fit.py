@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Self
 
@@ -13,6 +14,7 @@ from castlereg.graph.constraints import graph_rules
 from castlereg.options import check_integer
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import fit
+from castlereg.training import OnInterrupt
 from castlereg.training.file_source import PIECE
 
 
@@ -27,6 +29,10 @@ class FileFit(Ensemble):
         validation: str | PathLike[str] | None = None,
         chunk_rows: int = 131_072,
         columns: Sequence[str] | None = None,
+        separator: str | None = None,
+        decimal: str | None = None,
+        encoding: str | None = None,
+        on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train on a file that may be larger than memory.
 
@@ -37,8 +43,8 @@ class FileFit(Ensemble):
         Parameters
         ----------
         path : str or path
-            A CSV, TSV or text file, compressed or not, a Parquet file, or a folder of them. Parquet needs
-            ``castlereg[arrow]``.
+            A CSV, TSV, text or JSON lines file, compressed or not, a Parquet or Feather file, or a folder of Parquet
+            files. Parquet and Feather need ``castlereg[arrow]``.
         target : str
             Column to predict.
         validation : str or path, optional
@@ -48,6 +54,10 @@ class FileFit(Ensemble):
             Rows that are in memory at a time, and within which rows are shuffled.
         columns : sequence of str, optional
             Columns to predict from; all others by default.
+        separator, decimal, encoding : str, optional
+            How text files are written, such as ``";"``, ``","`` and ``"cp1252"``; detected by default.
+        on_interrupt : {"raise", "keep"}
+            As in :meth:`fit`.
 
         Notes
         -----
@@ -73,9 +83,12 @@ class FileFit(Ensemble):
         names = ("target_kind", "categorical_features", "class_weight")
         options = {name: getattr(self, name) for name in names}
         options |= {"chunk_rows": int(chunk_rows), "drop_unusable": self.unusable_columns == "drop"}
-        data = FileData.opened(path, target, validation, columns, **options)
+        text = {"separator": separator, "decimal": decimal, "encoding": encoding}
+        data = FileData.opened(path, target, validation, columns, text, **options)
         edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
-        self.model_ = fit(self._request(data, len(data.features), edges))
-        self.n_features_in_ = len(data.features)
-        self.feature_names_in_ = np.array(data.features, object)
+        request = self._request(data, len(data.features), edges)
+        with self._unchanged_by_errors():
+            self.model_ = fit(replace(request, on_interrupt=on_interrupt))
+            self.n_features_in_ = len(data.features)
+            self.feature_names_in_ = np.array(data.features, object)
         return self

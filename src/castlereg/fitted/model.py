@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from castlereg.data.reading import Columns
 from castlereg.data.rows import Fold, Rows
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target, TargetKind
-from castlereg.fitted.networks import Networks
+from castlereg.fitted.networks import HeldOutPredictions, Networks
 from castlereg.regularizers import Regularizer
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class FittedModel:
     validation_loss: float  # mean over networks, each at its best epoch
     graph: CausalGraph | None = None  # None when only the targets' sub-networks were trained
     folds: FoldBook | None = None  # None without cross-validation
+    held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # files do not keep it
 
     @property
     def preprocessing(self) -> Preprocessing:

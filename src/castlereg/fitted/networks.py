@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -101,13 +101,24 @@ class Networks:
 
         Outputs of numeric targets are in the encoded unit of the table; those of classes are logits.
         """
-        outputs = np.empty((self.n_members, len(cells), len(self.layout.targets), self.layout.output_width))
+        return self.outputs_of_blocks(self.encoded_blocks(cells), len(cells))
+
+    def encoded_blocks(self, cells: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Encode cells block by block: the rows of each, and their channels, filled up with rows of no meaning."""
         for start in range(0, len(cells), _BLOCK):
             rows = cells[start : start + _BLOCK]
             block = self.preprocessing.encode(rows, room=-(-len(rows) // _MULTIPLE) * _MULTIPLE)
+            yield slice(start, start + len(rows)), block
+
+    def outputs_of_blocks(
+        self, blocks: Iterable[tuple[slice, NDArray[np.float64]]], n_rows: int
+    ) -> NDArray[np.float64]:
+        """Run the targets' sub-networks on encoded blocks; see :meth:`target_outputs`."""
+        outputs = np.empty((self.n_members, n_rows, len(self.layout.targets), self.layout.output_width))
+        for rows, block in blocks:
             for member, network in enumerate(self.target_networks):
                 seen = self._as_seen(block, member)
-                outputs[member, start : start + len(rows)] = forward(network, seen)[: len(rows)]  # type: ignore[arg-type]
+                outputs[member, rows] = forward(network, seen)[: rows.stop - rows.start]  # type: ignore[arg-type]
         factor, offset = (array[:, None, :, None] for array in self.output_scales)
         outputs *= factor
         outputs += offset
@@ -172,7 +183,7 @@ class Networks:
 
     def _members_with(self, table: Table) -> Iterator[tuple[Parameters, Batch, Layout, Any]]:
         """Go through the members: weights, the rows as each sees them, the layout, units of the losses."""
-        weight = np.ones(len(table.inputs), np.float32) if table.weight is None else table.weight
+        weight = np.ones(len(table.inputs)) if table.weight is None else table.weight.astype(np.float64)
         for member in range(self.n_members):
             by = self.standardization.of_member(member)
             units = np.ones(self.layout.n_nodes, np.float32) if by.null_loss is None else by.null_loss
@@ -204,6 +215,7 @@ def learned_graph(
     some_rows: Callable[[int], Table],
     traits: ColumnTraits | None,
     edges: EdgeRules | None,
+    agreement_of: str = "",
 ) -> CausalGraph:
     """Make one graph of the edges of networks with the sub-networks of all columns.
 
@@ -227,6 +239,7 @@ def learned_graph(
         threshold=threshold,
         required=required,
         traits=traits,
+        agreement_of=agreement_of,
     )
 
 
@@ -262,6 +275,34 @@ class HeldOut:
         return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions)
 
 
+@dataclass(frozen=True)
+class HeldOutPredictions:
+    """True values of held-out rows, and the mean prediction of the networks that were not trained on them.
+
+    Each target has values of shape (rows,), and predictions of shape (rows,) or (rows, classes).
+    """
+
+    truth: Sequence[NDArray[Any]]
+    predicted: Sequence[NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, networks: Networks, held_out: HeldOut) -> HeldOutPredictions:
+        """Predict the held-out rows of every network."""
+        n_rows = len(held_out.cells)
+        totals = [
+            np.zeros((n_rows, len(target.classes)) if isinstance(target, ClassTarget) else n_rows)
+            for target in networks.preprocessing.targets
+        ]
+        counts = np.zeros(n_rows)
+        for member, rows in enumerate(held_out.by_member):
+            counts[rows] += 1
+            predictions = networks.of_members(np.array([member])).predict(held_out.cells[rows])
+            for total, predicted in zip(totals, predictions, strict=True):
+                total[rows] += predicted[0]
+        means = [total / counts.reshape(-1, *[1] * (total.ndim - 1)) for total in totals]
+        return cls(list(held_out.truth), means)
+
+
 def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_out: HeldOut) -> float:
     """Choose the highest threshold at which the targets are still predicted nearly as well as at the best one.
 
@@ -272,14 +313,11 @@ def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_ou
     into_targets = weights[:n_features, n_features:].max(axis=1)
     # Zero, and weights at which one more feature is left out.
     thresholds = np.r_[0.0, evenly(np.unique(into_targets[into_targets > 0]), _MOST_THRESHOLDS)]
-    means, errors = [], []
-    for threshold in thresholds:
-        losses = _losses(networks.of_features(into_targets >= threshold), held_out)
-        means.append(losses.mean())
-        errors.append(losses.std(ddof=1) / np.sqrt(len(losses)) if len(losses) > 1 else 0.0)
+    losses = _losses(networks, [into_targets >= threshold for threshold in thresholds], held_out)
+    means = losses.mean(axis=1)
     best = int(np.argmin(means))
-    near = np.flatnonzero(np.array(means) <= means[best] + errors[best])
-    return float(thresholds[near[-1]])
+    error = losses[best].std(ddof=1) / np.sqrt(losses.shape[1]) if losses.shape[1] > 1 else 0.0
+    return float(thresholds[np.flatnonzero(means <= means[best] + error)[-1]])
 
 
 def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
@@ -294,19 +332,27 @@ def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
-def _losses(networks: Networks, held_out: HeldOut) -> NDArray[np.float64]:
-    """Return the loss of every held-out row, summed over targets and averaged over the members it was for."""
-    total, count = np.zeros((2, len(held_out.cells)))
+def _losses(networks: Networks, kept: Sequence[NDArray[np.bool_]], held_out: HeldOut) -> NDArray[np.float64]:
+    """Return the loss of every held-out row when only some features are kept, shape (choices of features, rows).
+
+    Losses are summed over targets and averaged over the members that the row was held out for. Rows are encoded once,
+    whatever the number of choices, and once for all members in a row that share them.
+    """
+    total, count = np.zeros((len(kept), len(held_out.cells))), np.zeros(len(held_out.cells))
+    encoded_rows: NDArray[np.int64] | None = None
     for member, rows in enumerate(held_out.by_member):
         count[rows] += 1
-        predictions = networks.of_members(np.array([member])).predict(held_out.cells[rows])
-        for k, (target, predicted) in enumerate(zip(networks.preprocessing.targets, predictions, strict=True)):
-            values = held_out.truth[k][rows]
-            if isinstance(target, ClassTarget):
-                likely = predicted[0, np.arange(len(rows)), target.codes(values)]
-                total[rows] -= np.log(np.maximum(likely, 1e-12))
-            else:
-                total[rows] += ((predicted[0] - values) / held_out.spread[k]) ** 2
+        if encoded_rows is None or not np.array_equal(rows, encoded_rows):
+            encoded_rows, blocks = rows, list(networks.encoded_blocks(held_out.cells[rows]))
+        network = networks.of_members(np.array([member]))
+        for of_choice, features in zip(total, kept, strict=True):
+            (outputs,) = network.of_features(features).outputs_of_blocks(blocks, len(rows))
+            for k, target in enumerate(networks.preprocessing.targets):
+                predicted, values = target.decode(outputs[:, k]), held_out.truth[k][rows]
+                if isinstance(target, ClassTarget):
+                    likely = predicted[np.arange(len(rows)), target.codes(values)]
+                    of_choice[rows] -= np.log(np.maximum(likely, 1e-12))
+                else:
+                    of_choice[rows] += ((predicted - values) / held_out.spread[k]) ** 2
     counted = count > 0
-    losses: NDArray[np.float64] = total[counted] / count[counted]
-    return losses
+    return np.stack([of_choice[counted] / count[counted] for of_choice in total])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 AGREEMENT = 0.75  # a direction on which a smaller share of the networks agrees is uncertain
 NOT_PROOF = "A prediction aid, not proof of cause."
+FOR_CONFIDENCE = "fit with n_members=20, bootstrap=True, or by cross-validation"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +45,8 @@ class CausalGraph(GraphFormats):
         Share of the learned weight above the threshold that was cut to remove cycles.
     traits : ColumnTraits or None
         Scale and predictability of the columns of the training table; see :attr:`sortability`.
+    agreement_of : str
+        Which networks the confidence compares, such as "10 networks of cross-validation"; empty if it is not known.
 
     Examples
     --------
@@ -59,19 +62,16 @@ class CausalGraph(GraphFormats):
     """
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         names = list(self.names)
         if len(names) != len(self.weight_array) or len(set(names)) != len(names):
             raise ValueError(f"{len(self.weight_array)} nodes need as many different names, got {names}")
         for target in self.targets:
             if target not in names:
                 raise ValueError(f"target {target!r} is not among the nodes {names}")
-        cycle = find_cycle(self.weight_array != 0)
+        cycle = find_cycle(self.edge_array)
         if cycle is not None:
             raise ValueError(f"the edges form a cycle: {' -> '.join(names[k] for k in cycle)}")
-        for name in ("weight_array", "learned_array", "confidence_array", "direction_array"):
-            array = np.array(getattr(self, name), dtype=np.float64)
-            array.setflags(write=False)
-            object.__setattr__(self, name, array)
 
     # --- building ----------------------------------------------------------------------------------
 
@@ -93,10 +93,12 @@ class CausalGraph(GraphFormats):
         replicas: NDArray[np.float64] | None = None,
         required: NDArray[np.bool_] | None = None,
         traits: ColumnTraits | None = None,
+        agreement_of: str = "",
     ) -> CausalGraph:
         """Build one graph from the mean weights of several networks, with the confidence from the graph of each.
 
-        Edges are kept from the strongest down, skipping each that would close a cycle.
+        Edges are kept from the strongest down, skipping each that would close a cycle. Confidence and direction of a
+        single network are NaN, except for required edges, which have 1.
 
         Parameters
         ----------
@@ -114,6 +116,8 @@ class CausalGraph(GraphFormats):
             Edges that are kept whatever their weight.
         traits : ColumnTraits, optional
             Of the training table.
+        agreement_of : str
+            What the networks are, for the summary; by default how many.
 
         Examples
         --------
@@ -132,9 +136,16 @@ class CausalGraph(GraphFormats):
             strong |= required
         joined = (strong | strong.swapaxes(1, 2)).mean(axis=0)
         direction = strong.mean(axis=0) / np.where(joined > 0, joined, np.nan)
+        if len(replicas) == 1:
+            sure = np.zeros_like(strong[0]) if required is None else required | required.T
+            joined, direction = (np.where(sure, shares, np.nan) for shares in (joined, direction))
+            agreement_of = ""
+        else:
+            agreement_of = agreement_of or f"{len(replicas)} networks"
         cut, dropped = _cut(learned, threshold, required)
         targets = (target,) if isinstance(target, str) else tuple(target)
-        return cls(tuple(names), targets, cut, learned, joined, direction, float(threshold), dropped, traits)
+        shares = joined, direction
+        return cls(tuple(names), targets, cut, learned, *shares, float(threshold), dropped, traits, agreement_of)
 
     def above(self, threshold: float) -> CausalGraph:
         """Return the graph of the learned weights that reach a threshold; 0 keeps all of them.
@@ -160,7 +171,7 @@ class CausalGraph(GraphFormats):
     @property
     def is_dag(self) -> bool:
         """Whether the graph has no directed cycle: always true."""
-        return find_cycle(self.weight_array != 0) is None
+        return find_cycle(self.edge_array) is None
 
     def index(self, node: str) -> int:
         """Return the position of a node among the names; unknown names raise a KeyError."""
@@ -183,21 +194,22 @@ class CausalGraph(GraphFormats):
 
     def ancestors(self, node: str) -> list[str]:
         """Name the nodes with a directed path to a node, in topological order."""
-        return self._reached(self.weight_array.T, self.index(node))
+        return self._reached(self.edge_array.T, self.index(node))
 
     def descendants(self, node: str) -> list[str]:
         """Name the nodes with a directed path from a node, in topological order."""
-        return self._reached(self.weight_array, self.index(node))
+        return self._reached(self.edge_array, self.index(node))
 
-    def _reached(self, steps: NDArray[np.float64], k: int) -> list[str]:
-        return self._in_order(set(breadth_first_order(steps, k, return_predecessors=False).tolist()) - {k})
+    def _reached(self, steps: NDArray[np.bool_], k: int) -> list[str]:
+        reached = breadth_first_order(steps.astype(np.float64), k, return_predecessors=False)
+        return self._in_order(set(reached.tolist()) - {k})
 
     def markov_blanket(self, node: str) -> list[str]:
         """Name the parents, the children and the children's other parents of a node, in topological order.
 
         If the graph is right, no other node says more about this one once these are known.
         """
-        edges, k = self.weight_array != 0, self.index(node)
+        edges, k = self.edge_array, self.index(node)
         blanket = edges[:, k] | edges[k] | edges[:, edges[k]].any(axis=1)
         return self._in_order(set(np.flatnonzero(blanket).tolist()) - {k})
 
@@ -210,7 +222,7 @@ class CausalGraph(GraphFormats):
         import networkx as nx
 
         graph = nx.empty_graph(len(self.names), create_using=nx.DiGraph)
-        graph.add_edges_from(np.argwhere(self.weight_array).tolist())
+        graph.add_edges_from(np.argwhere(self.edge_array).tolist())
         return graph
 
     def _in_order(self, nodes: set[int]) -> list[str]:
@@ -254,12 +266,18 @@ class CausalGraph(GraphFormats):
         lines += [f"Into {target}: {', '.join(self.parents(target)) or 'nothing'}." for target in self.targets]
         if len(uncertain):
             lines.append(f"The networks do not agree on the direction of {len(uncertain)} of the edges.")
+        if self.agreement_of:
+            lines.append(f"Confidence is the agreement of {self.agreement_of}.")
+        if edges["confidence"].isna().any():
+            lines.append(
+                f"Confidence and direction are not known (NaN), because one network cannot show them: {FOR_CONFIDENCE}."
+            )
         if self.traits is not None:
             lines += self.traits.remarks(self.weight_array)
         return "\n".join([*lines, NOT_PROOF])
 
     def __repr__(self) -> str:
-        edges = int(np.count_nonzero(self.weight_array))
+        edges = int(np.count_nonzero(self.edge_array))
         return f"<CausalGraph: {len(self.names)} nodes, {edges} edges, target {', '.join(self.targets)}>"
 
     # --- edits -------------------------------------------------------------------------------------
@@ -282,7 +300,7 @@ class CausalGraph(GraphFormats):
         """
         j, k = self._edge(cause, effect)
         if weight is None:
-            present = self.weight_array[self.weight_array > 0]
+            present = self.weight_array[self.edge_array]
             weight = float(self.learned_array[j, k]) or (float(np.median(present)) if len(present) else 1.0)
         check_number("weight", weight, above=0)
         if cause in self.descendants(effect):
@@ -320,8 +338,8 @@ class CausalGraph(GraphFormats):
 
     def _present(self, cause: str, effect: str) -> tuple[int, int]:
         j, k = self._edge(cause, effect)
-        if self.weight_array[j, k] == 0:
-            hint = f"; reverse {effect!r} -> {cause!r} to get it" if self.weight_array[k, j] else ""
+        if not self.edge_array[j, k]:
+            hint = f"; reverse {effect!r} -> {cause!r} to get it" if self.edge_array[k, j] else ""
             raise ValueError(f"there is no edge {cause!r} -> {effect!r}{hint}")
         return j, k
 
@@ -330,8 +348,9 @@ class CausalGraph(GraphFormats):
     def plot(self, ax: Axes | None = None, *, max_edges: int | None = None) -> Axes:
         """Draw the strongest edges with matplotlib, causes left of their effects.
 
-        The width of a line is the weight of its edge, its opacity the confidence. Where the networks disagree on the
-        direction, the line is dashed and has no arrow head.
+        The width of a line is the weight of its edge, its opacity the confidence, or the weight where that is not
+        known. Where the networks disagree on the direction, the line is dashed and has no arrow head. The caption says
+        how many of the edges are shown.
 
         Parameters
         ----------
@@ -380,7 +399,7 @@ class CausalGraph(GraphFormats):
         --------
         >>> import numpy as np
         >>> graph = CausalGraph.from_weights(np.array([[0.0, 0.53], [0.0, 0.0]]), ["age", "income"], target="income")
-        >>> "<title>age -&gt; income, weight 0.53, confidence 1</title>" in graph.to_svg()
+        >>> "<title>age -&gt; income, weight 0.53, confidence not known" in graph.to_svg()
         True
         """
         from castlereg.graph.drawing.svg import to_svg

@@ -34,6 +34,24 @@ class GraphFormats:
     threshold: float = 0.0
     dropped_weight: float = 0.0
     traits: ColumnTraits | None = None
+    agreement_of: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("weight_array", "learned_array", "confidence_array", "direction_array"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not (np.isfinite(self.weight_array).all() and (self.weight_array >= 0).all()):
+            raise ValueError("the graph has negative weights, or weights that are not finite")
+
+    @property
+    def edge_array(self) -> NDArray[np.bool_]:
+        """Where there are edges: the one definition that lists, pictures, files and counts share.
+
+        These are the learned weights that reach the threshold, without those that close a cycle, and with edits.
+        """
+        present: NDArray[np.bool_] = self.weight_array > 0
+        return present
 
     @property
     def weights(self) -> pd.DataFrame:
@@ -53,13 +71,18 @@ class GraphFormats:
     def confidence(self) -> pd.DataFrame:
         """``confidence.loc[a, b]``: the share of networks with a strong edge between the two, in either direction.
 
-        See :func:`castlereg.acyclicity.cut.strong_edges`. With one network it is 0 or 1.
+        See :func:`castlereg.acyclicity.cut.strong_edges`; ``agreement_of`` says which networks. NaN where it is not
+        known: one network cannot agree with itself. Fit with ``n_members=20, bootstrap=True``, or by cross-validation.
+        Edges that the user required or edited have 1.
         """
         return self._named(self.confidence_array)
 
     @property
     def direction(self) -> pd.DataFrame:
-        """``direction.loc[cause, effect]``: of the networks that join the two, the share with this direction."""
+        """``direction.loc[cause, effect]``: of the networks that join the two, the share with this direction.
+
+        NaN where no network joins them, and wherever the confidence is not known.
+        """
         return self._named(self.direction_array)
 
     def _named(self, values: NDArray[np.float64]) -> pd.DataFrame:
@@ -67,8 +90,11 @@ class GraphFormats:
         return pd.DataFrame(values.copy(), index=names, columns=names)
 
     def edges(self) -> pd.DataFrame:
-        """List the edges, strongest first: ``cause``, ``effect``, ``weight``, ``confidence``, ``direction``."""
-        cause, effect = np.nonzero(self.weight_array)
+        """List the edges, strongest first: ``cause``, ``effect``, ``weight``, ``confidence``, ``direction``.
+
+        Confidence and direction are NaN for the graph of one network; see :attr:`confidence`.
+        """
+        cause, effect = np.nonzero(self.edge_array)
         order = np.argsort(-self.weight_array[cause, effect], kind="stable")
         cause, effect = cause[order], effect[order]
         names = _index(self.names)
@@ -119,18 +145,24 @@ class GraphFormats:
         return cls.from_networkx(graph, targets)
 
     def to_networkx(self) -> nx.DiGraph:
-        """Convert to a networkx graph; edges have ``weight``, ``confidence`` and ``direction``, nodes ``target``."""
+        """Convert to a networkx graph; edges have ``weight``, ``confidence`` and ``direction``, nodes ``target``.
+
+        What is not known is left out.
+        """
         import networkx as nx
 
         graph = nx.DiGraph()
         graph.add_nodes_from((name, {"target": name in self.targets}) for name in self.names)
         for cause, effect, *values in self.edges().itertuples(index=False):
-            graph.add_edge(cause, effect, **dict(zip(_ATTRIBUTES, map(float, values), strict=True)))
+            graph.add_edge(cause, effect, **_known(values))
         return graph
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph, target: str | Sequence[str] | None = None) -> Self:
-        """Read a networkx graph; a missing ``weight`` is 1, and without ``target`` the nodes' attribute names it."""
+        """Read a networkx graph; a missing ``weight`` is 1, other missing attributes are not known (NaN).
+
+        Without ``target`` the nodes' attribute names it.
+        """
         if not graph.is_directed():
             raise ValueError("the graph is undirected; a causal graph needs directed edges")
         if target is None:
@@ -140,10 +172,13 @@ class GraphFormats:
                 raise ValueError("no node has the attribute 'target'; pass target=")
         index = {node: k for k, node in enumerate(graph)}
         weights = np.zeros((len(index), len(index)))
-        confidence, direction = np.zeros_like(weights), np.full_like(weights, np.nan)
+        confidence, direction = np.full((2, *weights.shape), np.nan)
+        default = {"weight": 1.0, "confidence": np.nan, "direction": np.nan}
         for cause, effect, attributes in graph.edges(data=True):
             j, k = index[cause], index[effect]
-            weight, agreed, this_way = (_number(attributes.get(name, 1.0), name, cause, effect) for name in _ATTRIBUTES)
+            weight, agreed, this_way = (
+                _number(attributes.get(name, default[name]), name, cause, effect) for name in _ATTRIBUTES
+            )
             if weight <= 0 or not np.isfinite(weight):
                 raise ValueError(f"the edge {cause!r} -> {effect!r} has weight {weight:g}; weights must be positive")
             weights[j, k] = weight
@@ -160,7 +195,7 @@ class GraphFormats:
             marked = " [target=true, style=filled, fillcolor=orange]" if name in self.targets else ""
             lines.append(f"  {_quoted(name)}{marked};")
         for cause, effect, *values in self.edges().itertuples(index=False):
-            attributes = ", ".join(f"{name}={float(value)!r}" for name, value in zip(_ATTRIBUTES, values, strict=True))
+            attributes = ", ".join(f"{name}={value!r}" for name, value in _known(values).items())
             width = 0.5 + 3 * values[0] / heaviest
             lines.append(f"  {_quoted(cause)} -> {_quoted(effect)} [{attributes}, penwidth={width:.2f}];")
         return "\n".join([*lines, "}", ""])
@@ -194,9 +229,6 @@ class GraphFormats:
         graph = self.to_networkx()
         for _, attributes in graph.nodes(data=True):
             attributes["target"] = int(attributes["target"])
-        for *_, attributes in graph.edges(data=True):
-            if np.isnan(attributes["direction"]):
-                del attributes["direction"]
         return "\n".join(nx.generate_gml(graph))
 
     @classmethod
@@ -207,7 +239,7 @@ class GraphFormats:
         return cls.from_networkx(nx.parse_gml(text), target)
 
     def to_json(self) -> str:
-        """Write the whole graph as JSON, numbers exactly."""
+        """Write the whole graph as JSON, numbers exactly; null for what is not known."""
         content = {
             "format": _JSON_FORMAT,
             "version": _JSON_VERSION,
@@ -215,6 +247,7 @@ class GraphFormats:
             "targets": self.targets,
             "threshold": self.threshold,
             "dropped_weight": self.dropped_weight,
+            "agreement_of": self.agreement_of,
             **{name: _plain(getattr(self, name)) for name in _MATRICES},
             "traits": None if self.traits is None else {k: _plain(v) for k, v in vars(self.traits).items()},
         }
@@ -240,12 +273,11 @@ class GraphFormats:
             weights, learned, confidence, direction = (
                 np.array(content[name], dtype=np.float64).reshape(n, n) for name in _MATRICES
             )
-            if (weights < 0).any():
-                raise ValueError("the graph has negative weights")
             cut, traits = (float(content["threshold"]), float(content["dropped_weight"])), content["traits"]
             if traits is not None:
                 traits = ColumnTraits(*(tuple(np.array(traits[k], float).tolist()) for k in ("variance", "explained")))
-            return cls(names, targets, weights, learned, confidence, direction, *cut, traits)
+            agreement_of = str(content.get("agreement_of", ""))  # older files do not have it
+            return cls(names, targets, weights, learned, confidence, direction, *cut, traits, agreement_of)
         except (KeyError, TypeError) as error:
             raise ValueError(f"the JSON is not a complete graph: {error}") from None
 
@@ -262,6 +294,11 @@ def _plain(values: Any) -> Any:
     array = np.array(values, dtype=object)
     array[np.isnan(values)] = None
     return array.tolist()
+
+
+def _known(values: Sequence[float]) -> dict[str, float]:
+    """Name the attributes of an edge, without those that are NaN."""
+    return {name: float(value) for name, value in zip(_ATTRIBUTES, values, strict=True) if not np.isnan(value)}
 
 
 def _quoted(name: str) -> str:

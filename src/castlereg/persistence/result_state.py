@@ -34,20 +34,21 @@ def write_graph(graph: CausalGraph, arrays: Arrays) -> dict[str, Any]:
         "threshold": float(graph.threshold),
         "dropped_weight": float(graph.dropped_weight),
         "traits": graph.traits is not None,
+        "agreement_of": graph.agreement_of,
     }
 
 
 def read_graph(content: Any, n_nodes: int, arrays: StoredArrays) -> CausalGraph:
     """Undo :func:`write_graph`."""
-    stored = fields(
-        content, "its graph", names=list[str], targets=list[str], threshold=float, dropped_weight=float, traits=bool
-    )
+    kinds = {"names": list[str], "targets": list[str], "threshold": float, "dropped_weight": float, "traits": bool}
+    content = {"agreement_of": ""} | checked(content, dict, "its graph")  # older files do not have it
+    stored = fields(content, "its graph", **kinds, agreement_of=str)
     square = (n_nodes, n_nodes)
-    weights, learned, confidence = (
-        arrays.take(f"graph/{name}", np.float64, square, finite=True)
-        for name in ("weights", "learned_weights", "confidence")
+    weights, learned = (
+        arrays.take(f"graph/{name}", np.float64, square, finite=True) for name in ("weights", "learned_weights")
     )
-    direction = arrays.take("graph/direction", np.float64, square)  # NaN where no network has an edge
+    # NaN where they are not known
+    confidence, direction = (arrays.take(f"graph/{name}", np.float64, square) for name in ("confidence", "direction"))
     if (weights < 0).any() or (learned < 0).any():
         raise Unreadable("its graph has negative weights")
     if any((shares < 0).any() or (shares > 1).any() for shares in (confidence, direction)):
@@ -57,7 +58,8 @@ def read_graph(content: Any, n_nodes: int, arrays: StoredArrays) -> CausalGraph:
         by_column = (arrays.take(f"graph/{name}", np.float64, (n_nodes,)) for name in ("variance", "explained"))
         traits = ColumnTraits(*(tuple(values.tolist()) for values in by_column))
     names, targets, cut = tuple(stored.names), tuple(stored.targets), (stored.threshold, stored.dropped_weight)
-    return CausalGraph(names, targets, weights, learned, confidence, direction, *cut, traits)
+    shares = confidence, direction
+    return CausalGraph(names, targets, weights, learned, *shares, *cut, traits, stored.agreement_of)
 
 
 def write_folds(book: FoldBook, arrays: Arrays) -> dict[str, Any]:

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_known_rows, seed_sequence
+from castlereg.estimators.base import NetworkEstimator, Seed, read_known_rows, seed_sequence
 from castlereg.estimators.castle import CastleOptions
+from castlereg.estimators.recipe import DEFAULT_RECIPE
 from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
 from castlereg.regularizers import Castle
 from castlereg.report.cross_fitting import PLAIN, model_name, out_of_fold
 from castlereg.report.description import Column, Setting, settings_of, table_columns, versions
 from castlereg.report.graph_view import GraphContent, graph_content
+from castlereg.report.rivals import MOST_ROWS
 from castlereg.report.scores import COVERAGE, DRAWS, TargetScores, score_target
 from castlereg.report.training_curves import TrainingContent, training_content
 from castlereg.training import phases_for
@@ -61,6 +63,7 @@ def report_content(
     *,
     title: str | None = None,
     evaluate: bool = True,
+    rivals: bool = True,
     cv: int = 5,
     random_state: Seed = None,
     date: datetime.date | None = None,
@@ -70,7 +73,7 @@ def report_content(
 
     Parameters
     ----------
-    model, X, y, title, evaluate, cv, random_state, date, verbose
+    model, X, y, title, evaluate, rivals, cv, random_state, date, verbose
         As in :func:`castlereg.report.write_report`.
 
     Examples
@@ -90,6 +93,7 @@ def report_content(
         )
     check_is_fitted(model)
     check_flag("evaluate", evaluate)
+    check_flag("rivals", rivals)
     check_integer("cv", cv, least=2)
     fitted = model.model_
     truth = list(read_known_rows(model, X, y, fitted.target_kinds).targets)
@@ -104,8 +108,10 @@ def report_content(
         n_columns=model.n_features_in_,
         targets=names,
         seed=seed_text,
-        evaluation=_evaluation(model, X, y, truth, int(cv), seed, shows_progress(verbose)) if evaluate else None,
-        graph=None if fitted.graph is None else graph_content(fitted.graph, fitted.networks.n_members),
+        evaluation=_evaluation(model, X, y, truth, rivals, int(cv), seed, shows_progress(verbose))
+        if evaluate
+        else None,
+        graph=None if fitted.graph is None else graph_content(fitted.graph),
         training=training_content(fitted.history, fitted.validation_loss, _warmup(model)),
         columns=table_columns(fitted.preprocessing, len(truth[0])),
         settings=settings_of(model),
@@ -115,11 +121,14 @@ def report_content(
 
 def _warmup(model: NetworkEstimator) -> int:
     """Return the number of epochs before the best epoch counts."""
-    book, plan = model.model_.folds, checked_plan(model, model.n_features_in_)
-    regularizers = model.regularizers if book is None else book.regularizers
-    if book is None and isinstance(model, CastleOptions):
-        regularizers = [Castle(objective=model.objective)]
-    phases = phases_for(regularizers, plan.max_epochs, plan.warmup)
+    book = model.model_.folds
+    if book is not None and book.regularizers is not None:
+        regularizers = book.regularizers
+    elif isinstance(model, CastleOptions):
+        regularizers = (Castle(objective=model.objective),)
+    else:
+        regularizers = getattr(model, "regularizers", None) or ()  # None if they could not be saved
+    phases = phases_for(regularizers, int(model.max_epochs), (model.recipe or DEFAULT_RECIPE).warmup)
     return sum(phase.epochs for phase in phases if not phase.counts)
 
 
@@ -134,11 +143,18 @@ def _seeds(model: NetworkEstimator, random_state: Seed) -> tuple[int, str]:
 
 
 def _evaluation(
-    model: NetworkEstimator, X: ArrayLike, y: ArrayLike, truth: list[NDArray[Any]], cv: int, seed: int, verbose: bool
+    model: NetworkEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    truth: list[NDArray[Any]],
+    rivals: bool,
+    cv: int,
+    seed: int,
+    verbose: bool,
 ) -> Evaluation:
     if cv > len(truth[0]):
         raise ValueError(f"cv={cv} folds of {len(truth[0])} rows: lower cv")
-    predictions, _ = out_of_fold(model, X, y, truth, cv=cv, seed=seed, verbose=verbose)
+    predictions, _ = out_of_fold(model, X, y, truth, rivals=rivals, cv=cv, seed=seed, verbose=verbose)
     targets = tuple(
         score_target(target, truth[k], {method: predicted[k] for method, predicted in predictions.items()}, seed)
         for k, target in enumerate(model.model_.targets)
@@ -147,6 +163,15 @@ def _evaluation(
     if PLAIN in predictions:
         same = "The plain network has the same folds, options and starting weights"
         notes.append(f"{same}, but no regularizer except early stopping.")
+    if rivals:
+        notes.append(
+            "The random forest and gradient boosting are scikit-learn's (RandomForest with leaves of at least 3 rows, "
+            "HistGradientBoosting with early stopping), on the same folds and columns."
+        )
+        if len(truth[0]) * (cv - 1) > MOST_ROWS * cv:
+            notes.append(f"Each was trained on {MOST_ROWS:,} rows of a fold at most, drawn at random.")
+        if model.class_weight is not None:
+            notes.append("They ignore class_weight, so their log loss has an advantage.")
     notes.append(
         f"The {COVERAGE:.0%} intervals come from {DRAWS:,} draws of rows with replacement, the same for all methods: "
         "they show how the scores would vary with other rows like these, not with other starting weights."

@@ -1,7 +1,8 @@
-"""Out-of-fold predictions of the model, the plain network and a guess."""
+"""Out-of-fold predictions of the model, the plain network, trees and a guess."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from castlereg import estimators
 from castlereg.data.targets import NumericTarget, Target, TargetKind
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
+from castlereg.notices import FitWarning
 from castlereg.regularizers.castle import castle_of
+from castlereg.report.rivals import MOST_ROWS, RIVALS, predicted_by
 
 PLAIN, GUESS = "plain network", "guess"
 
@@ -30,13 +33,21 @@ _NETWORK: dict[TargetKind, type[NetworkEstimator]] = {
 
 
 def out_of_fold(
-    model: NetworkEstimator, X: ArrayLike, y: ArrayLike, truth: list[NDArray[Any]], *, cv: int, seed: int, verbose: bool
+    model: NetworkEstimator,
+    X: ArrayLike,
+    y: ArrayLike,
+    truth: list[NDArray[Any]],
+    *,
+    rivals: bool,
+    cv: int,
+    seed: int,
+    verbose: bool,
 ) -> tuple[dict[str, list[NDArray[np.float64]]], NDArray[np.int64]]:
-    """Train clones of the model and of the plain network on all folds but one, and predict that one.
+    """Train clones of the model, the plain network and the rivals on all folds but one, and predict that one.
 
-    Both start from the same weights in each fold. The guess is the mean of the training rows, or their base rates.
-    Returned are, by method, the model first, values of shape (rows,) or probabilities of shape (rows, classes) for each
-    target; and the fold that left each row out.
+    Both networks start from the same weights in each fold. Rivals get the columns as the model reads them. The guess is
+    the mean of the training rows, or their base rates. Returned are, by method, the model first, values of shape
+    (rows,) or probabilities of shape (rows, classes) for each target; and the fold that left each row out.
     """
     targets = model.model_.targets
     n_rows = len(truth[0])
@@ -45,18 +56,30 @@ def out_of_fold(
     methods = {model_name(model): single(model)}
     if isinstance(model, CastleOptions) or methods[model_name(model)].regularizers:
         methods[PLAIN] = plain(model)
+    trees = RIVALS if rivals else ()
+    cells = model.model_.cells(read_features(model, X)) if rivals else np.empty((n_rows, 0))
+    categorical = np.array([column.kind == "categorical" for column in model.model_.preprocessing.schema])
     shapes = [(n_rows,) if isinstance(target, NumericTarget) else (n_rows, len(target.classes)) for target in targets]
-    predictions = {name: [np.zeros(shape) for shape in shapes] for name in [*methods, GUESS]}
+    predictions = {name: [np.zeros(shape) for shape in shapes] for name in [*methods, *trees, GUESS]}
     seeds = source.generate_state(cv).tolist()
-    with tqdm(total=cv * len(methods), desc="cross-fitting", unit="fit", disable=not verbose) as bar:
+    rng = np.random.default_rng(source.spawn(1)[0])
+    with tqdm(total=cv * (len(methods) + len(trees)), desc="cross-fitting", unit="fit", disable=not verbose) as bar:
         for fold in range(cv):
             train, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
             for name, method in methods.items():
                 fitted = clone(method).set_params(random_state=seeds[fold])
-                fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FitWarning)  # the fit of the model has said them
+                    fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
                 predicted = fitted.model_.predict(read_features(fitted, _safe_indexing(X, held_out)))
                 for k, (target, known) in enumerate(zip(targets, fitted.model_.targets, strict=True)):
                     predictions[name][k][_cells(held_out, target, known)] = predicted[k]
+                bar.update()
+            some = train if len(train) <= MOST_ROWS else np.sort(rng.choice(train, MOST_ROWS, replace=False))
+            for tree in trees:
+                for k, target in enumerate(targets):
+                    known_rows = (cells[some], truth[k][some], cells[held_out])
+                    predictions[tree][k][held_out] = predicted_by(tree, target, *known_rows, categorical, seeds[fold])
                 bar.update()
             for k, target in enumerate(targets):
                 predictions[GUESS][k][held_out] = _guess(target, truth[k][train])
@@ -85,6 +108,11 @@ def model_name(model: NetworkEstimator) -> str:
 def single(model: NetworkEstimator) -> NetworkEstimator:
     """Return the estimator to train in each fold: of a cross-validated one, that with its strengths and networks."""
     book = model.model_.folds
+    if (model if book is None else book).regularizers is None:
+        raise ValueError(
+            f"this {type(model).__name__} cannot be trained again to measure how well it predicts, because its file "
+            "does not hold its regularizers: pass evaluate=False, or write the report before you save the model"
+        )
     if book is None:
         return clone(model).set_params(verbose=False)
     castle = castle_of(book.regularizers)

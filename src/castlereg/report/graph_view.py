@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from castlereg.graph.causal_graph import AGREEMENT, NOT_PROOF, CausalGraph
+from castlereg.graph.causal_graph import AGREEMENT, FOR_CONFIDENCE, NOT_PROOF, CausalGraph
 from castlereg.graph.drawing.layered import Box
-from castlereg.graph.drawing.picture import MOST_NODES, edges_around, neighbourhood, picture, strongest_edges
+from castlereg.graph.drawing.picture import MOST_NODES, edges_around, neighbourhood, picture
 from castlereg.graph.drawing.svg import dashes, edge_shape
 
-_MOST_LISTED = 1000
+_MANY_EDGES = 200  # a picture of more, and of more than twice as many as nodes, is not readable
 _SORTABILITY = {"varsortability": "Varsortability", "r2_sortability": "R²-sortability"}
 
 
@@ -23,7 +23,7 @@ class Edge:
     cause: str
     effect: str
     weight: float
-    confidence: float
+    confidence: float | None  # None if it is not known, as for one network
     direction: float | None  # share of this direction among the networks with an edge between the two; None without any
     directed: bool  # whether the networks agree on the direction
 
@@ -32,7 +32,7 @@ class Edge:
 class DrawnEdge:
     """An edge in a picture."""
 
-    rank: int  # its index in the table of edges
+    rank: int  # its index among the edges
     path: str  # path, head and dashes as of :mod:`castlereg.graph.drawing.svg`
     head: str
     dashes: str
@@ -60,28 +60,33 @@ class GraphView:
     height: float
     nodes: tuple[DrawnNode, ...]  # from left to right
     edges: tuple[DrawnEdge, ...]  # weakest first, so that strong ones lie on top
+    caption: str  # which nodes are not drawn and why; empty if all are
 
 
 @dataclass(frozen=True)
 class GraphContent:
-    """Edges, pictures and summary of a graph."""
+    """Edges, pictures and summary of a graph.
+
+    Table and pictures have the same edges: all of the graph or, of very many, the strongest and those next to a target.
+    """
 
     nodes: tuple[str, ...]
     targets: tuple[str, ...]
     edges: tuple[Edge, ...]  # strongest first
-    n_edges: int  # of the graph; very long lists are cut
+    n_edges: int  # of the graph
     shown: int  # number of the strongest edges that are shown at first
-    n_networks: int  # whose agreement is the confidence
+    agreement_of: str  # the networks whose agreement is the confidence; empty if it is not known
     views: tuple[GraphView, ...]
     first_view: str  # key of the view shown at first
     summary: tuple[str, ...]  # lines
     warnings: tuple[str, ...]  # about sortability
     sortability: tuple[tuple[str, float], ...]  # name and share
     not_proof: str = NOT_PROOF
+    for_confidence: str = FOR_CONFIDENCE  # how to get it
 
 
-def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
-    """List the edges of a graph that was learned by this many networks, and draw it.
+def graph_content(graph: CausalGraph) -> GraphContent:
+    """List the edges of a graph, and draw it.
 
     >>> from castlereg import CausalGraph
     >>> graph = CausalGraph.from_weights(np.array([[0.0, 0.9], [0.2, 0.0]]), ["age", "income"], target="income")
@@ -92,31 +97,34 @@ def graph_content(graph: CausalGraph, n_networks: int = 1) -> GraphContent:
     ['all', 'neighbourhood']
     """
     frame = graph.edges()
+    counted = edges_around(graph, graph.targets, graph.nodes).index  # 2 x nodes, and the targets' strongest
+    page = frame[(frame.index < _MANY_EDGES) | frame.index.isin(counted)].reset_index(drop=True)
     edges = tuple(
-        Edge(cause, effect, weight, confidence, None if np.isnan(share) else share, directed=not share < AGREEMENT)
-        for cause, effect, weight, confidence, share in frame.head(_MOST_LISTED).itertuples(index=False)
+        Edge(cause, effect, weight, _known(confidence), _known(share), directed=not share < AGREEMENT)
+        for cause, effect, weight, confidence, share in page.itertuples(index=False)
     )
     blankets = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
     near = [node for node in graph.nodes if node in blankets]
-    views = (
-        _view("all", graph, strongest_edges(graph, graph.nodes), graph.nodes),
-        _view("neighbourhood", graph, edges_around(graph, graph.targets, near), near),
-    )
+    between = page[page["cause"].isin(near) & page["effect"].isin(near)]
+    views = (_view("all", graph, page, graph.nodes), _view("neighbourhood", graph, between, near))
     warnings = () if graph.traits is None else tuple(graph.traits.remarks(graph.weight_array))
-    large = len(graph.nodes) > MOST_NODES
     return GraphContent(
         nodes=graph.names,
         targets=graph.targets,
         edges=edges,
         n_edges=len(frame),
-        shown=_shown_at_first(graph, frame, large),
-        n_networks=n_networks,
+        shown=_shown_at_first(graph, page),
+        agreement_of=graph.agreement_of,
         views=views,
-        first_view="neighbourhood" if large else "all",
+        first_view="neighbourhood" if len(graph.nodes) > MOST_NODES else "all",
         summary=_summary(graph, warnings),
         warnings=warnings,
         sortability=tuple((_SORTABILITY[k], share) for k, share in graph.sortability.items() if not np.isnan(share)),
     )
+
+
+def _known(share: float) -> float | None:
+    return None if np.isnan(share) else share
 
 
 def _summary(graph: CausalGraph, warnings: tuple[str, ...]) -> tuple[str, ...]:
@@ -127,14 +135,13 @@ def _summary(graph: CausalGraph, warnings: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text.split("\n"))
 
 
-def _shown_at_first(graph: CausalGraph, edges: pd.DataFrame, large: bool) -> int:
-    """Show twice as many edges as nodes; in large graphs as many as nodes, and the first five of each target."""
-    count = (1 if large else 2) * len(graph.nodes)
-    if large:
-        for target in graph.targets:
-            of_target = edges.index[(edges["cause"] == target) | (edges["effect"] == target)][:5]
-            count = max([count, *(of_target + 1)])
-    return int(min(count, len(edges), _MOST_LISTED))
+def _shown_at_first(graph: CausalGraph, edges: pd.DataFrame) -> int:
+    """Show twice as many edges as nodes, and the first five of each target."""
+    count = 2 * len(graph.nodes)
+    for target in graph.targets:
+        of_target = edges.index[(edges["cause"] == target) | (edges["effect"] == target)][:5]
+        count = max([count, *(of_target + 1)])
+    return int(min(count, len(edges)))
 
 
 def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -> GraphView:
@@ -153,6 +160,22 @@ def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -
             line.effect in graph.targets,
         )
         for line in drawn.lines
-        if rank[line.cause, line.effect] < _MOST_LISTED
     )
-    return GraphView(key, drawn.places.width, drawn.places.height, nodes_drawn, edges_drawn)
+    caption = _caption(len(nodes_drawn), len(nodes), len(graph.names))
+    return GraphView(key, drawn.places.width, drawn.places.height, nodes_drawn, edges_drawn, caption)
+
+
+def _caption(n_drawn: int, n_nodes: int, n_all: int) -> str:
+    """Say which nodes a picture leaves out.
+
+    >>> _caption(40, 101, 101), _caption(8, 8, 8)
+    ('Not drawn: 61 columns without an edge on this page.', '')
+    """
+    sentences = []
+    if n_nodes < n_all:
+        sentences.append(
+            f"{n_nodes} of {n_all} nodes: the target, its strongest causes and effects, and the other causes of these."
+        )
+    if n_drawn < n_nodes:
+        sentences.append(f"Not drawn: {n_nodes - n_drawn} columns without an edge on this page.")
+    return " ".join(sentences)

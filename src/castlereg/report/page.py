@@ -6,6 +6,7 @@ import base64
 import datetime
 import hashlib
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -35,6 +36,7 @@ def write_report(
     *,
     title: str | None = None,
     evaluate: bool = True,
+    rivals: bool = True,
     cv: int = 5,
     random_state: Seed = None,
     date: datetime.date | None = None,
@@ -56,6 +58,9 @@ def write_report(
     evaluate : bool
         Whether to cross-validate the model against the plain network and a guess. This trains clones of the model on
         rows of equal weight, ``cv`` times; without it the page takes a second.
+    rivals : bool
+        Whether to cross-validate scikit-learn's random forest and gradient boosting too, on the same folds; they are
+        trained on at most 20,000 rows.
     cv : int
         Number of folds.
     random_state : int, RandomState, Generator or None
@@ -85,7 +90,16 @@ def write_report(
     """
     page_template()  # a missing package should raise before the training, not after it
     content = report_content(
-        model, X, y, title=title, evaluate=evaluate, cv=cv, random_state=random_state, date=date, verbose=verbose
+        model,
+        X,
+        y,
+        title=title,
+        evaluate=evaluate,
+        rivals=rivals,
+        cv=cv,
+        random_state=random_state,
+        date=date,
+        verbose=verbose,
     )
     page = render(content).encode()
     file = Path(path)
@@ -135,7 +149,7 @@ def _graph_data(graph: GraphContent) -> dict[str, Any]:
         ],
         "shown": graph.shown,
         "total": graph.n_edges,
-        "networks": graph.n_networks,
+        "captions": {view.key: view.caption for view in graph.views},
     }
 
 
@@ -155,9 +169,24 @@ def page_template() -> Template:
         # str itself, not Markup, which is what macros return.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters |= {"number": number, "weight": "{:#.3g}".format, "percent": _percent}
+    environment.filters |= {
+        "number": number,
+        "weight": "{:#.3g}".format,
+        "group": "{:,}".format,
+        "unturned": unturned,
+        "percent": _percent,
+    }
     environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart, decimals_of)}
     return environment.get_template("page.html")
+
+
+def unturned(text: str) -> str:
+    r"""Remove characters that turn the direction of what follows; one name in a sentence would turn the rest of it.
+
+    >>> unturned("Into y: a\u202eb, c.")
+    'Into y: ab, c.'
+    """
+    return re.sub("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text)
 
 
 def _percent(value: float | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from castlereg.report.cross_fitting import GUESS, PLAIN
 COVERAGE = 0.95
 DRAWS = 1000
 _MOST_POINTS = 1000  # more overlap
+_MOST_DECIMALS = 6
+_LARGE = 1e7  # larger numbers are written with a power of ten
 _MOST_CLASSES = 20  # a larger confusion matrix is hard to read
 # Another seed changes the error of ten networks by about this share, and that of one by five times as much (measured on
 # the diabetes table); intervals over rows do not include this.
@@ -31,6 +34,15 @@ class Interval:
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Difference(Interval):
+    """A score of the model minus that of another method, on the same rows."""
+
+    method: str  # the other one
+    decimals: int  # that tell the interval from zero
+    verdict: str  # "better", "worse", "within noise" or "too small to matter"
 
 
 @dataclass(frozen=True)
@@ -63,12 +75,18 @@ class TargetScores:
     is_numeric: bool
     methods: tuple[str, ...]  # the model first, the guess last
     measures: tuple[Measure, ...]  # the verdict is about the first
-    differences: tuple[Interval, ...]  # the model's first measure minus that of each other method, on the same rows
-    verdict: tuple[str, ...]  # sentences
+    differences: tuple[Difference, ...]  # in the first measure, to each other method
+    verdict: tuple[str, str]  # how good the model is; where it stands among the others
     points: tuple[tuple[float, float], ...] = ()  # numeric targets: true and predicted values of some rows
     classes: tuple[str, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()  # rows by true and predicted class; empty for very many classes
     reliability: tuple[Reliability, ...] = ()
+
+    @property
+    def best_rival(self) -> Difference | None:
+        """The difference to the best of the other methods that learn; None if there is only the guess."""
+        rivals = zip(self.measures[0].scores[1:-1], self.differences, strict=False)
+        return min(rivals, key=lambda pair: pair[0].value, default=(None, None))[1]
 
 
 def score_target(
@@ -85,13 +103,15 @@ def score_target(
     methods, by_method = tuple(predictions), list(predictions.values())
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
     if isinstance(target, NumericTarget):
-        measures, differences = _of_numbers(truth.astype(np.float64), by_method, rng)
-        verdict = _verdict(methods, measures[0], differences, "error", " of the variance")
+        measures, draws = _of_numbers(truth.astype(np.float64), by_method, rng)
+        differences = _differences(methods, draws)
+        verdict = _verdict(methods[0], measures[0], differences, " of the variance")
         shown = np.sort(rng.choice(len(truth), min(len(truth), _MOST_POINTS), replace=False))
         points = tuple(zip(truth[shown].tolist(), by_method[0][shown].tolist(), strict=True))
         return TargetScores(target.name, True, methods, measures, differences, verdict, points)
     codes, probabilities = target.codes(truth), by_method[0]
-    measures, differences = _of_classes(codes, by_method, rng)
+    measures, draws = _of_classes(codes, by_method, rng)
+    differences = _differences(methods, draws)
     counts = confusion_matrix(codes, probabilities.argmax(axis=1), labels=np.arange(len(target.classes)))
     return TargetScores(
         target.name,
@@ -99,7 +119,7 @@ def score_target(
         methods,
         measures,
         differences,
-        _verdict(methods, measures[0], differences, "log loss", ""),
+        _verdict(methods[0], measures[0], differences),
         classes=tuple(map(str, target.classes.tolist())),
         confusion=tuple(map(tuple, counts.tolist())) if len(counts) <= _MOST_CLASSES else (),
         reliability=reliability(codes, probabilities),
@@ -108,8 +128,8 @@ def score_target(
 
 def _of_numbers(
     truth: NDArray[np.float64], predictions: list[NDArray[np.float64]], rng: np.random.Generator
-) -> tuple[tuple[Measure, ...], tuple[Interval, ...]]:
-    """Return the error as a share of the variance, R² and RMSE; and the differences of the first."""
+) -> tuple[tuple[Measure, ...], NDArray[np.float64]]:
+    """Return the error as a share of the variance, R² and RMSE; and the first in all rows and in each draw."""
     spread = truth.std()
     squares = [((truth - predicted) / spread) ** 2 for predicted in predictions]
     centred = (truth - truth.mean()) / spread
@@ -123,13 +143,13 @@ def _of_numbers(
         _measure("Error", "share of the variance", True, shares),
         _measure("R²", "", False, 1 - shares),
         _measure("RMSE", "in the target's unit", True, errors),
-    ), _differences(shares)
+    ), shares
 
 
 def _of_classes(
     codes: NDArray[np.int64], predictions: list[NDArray[np.float64]], rng: np.random.Generator
-) -> tuple[tuple[Measure, ...], tuple[Interval, ...]]:
-    """Return log loss and accuracy; and the differences of the first."""
+) -> tuple[tuple[Measure, ...], NDArray[np.float64]]:
+    """Return log loss and accuracy; and the first in all rows and in each draw."""
     rows = np.arange(len(codes))
     losses = [-np.log(np.maximum(predicted[rows, codes], _LEAST_PROBABILITY)) for predicted in predictions]
     right = [(predicted.argmax(axis=1) == codes).astype(np.float64) for predicted in predictions]
@@ -138,7 +158,7 @@ def _of_classes(
     return (
         _measure("Log loss", "nats", True, sums[:, :n]),
         _measure("Accuracy", "share of rows", False, sums[:, n:]),
-    ), _differences(sums[:, :n])
+    ), sums[:, :n]
 
 
 def _resampled(values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
@@ -161,12 +181,41 @@ def _interval(values: NDArray[np.float64]) -> Interval:
     return Interval(float(values[0]), float(low), float(high))
 
 
-def _differences(values: NDArray[np.float64]) -> tuple[Interval, ...]:
-    return tuple(_interval(values[:, 0] - values[:, k]) for k in range(1, values.shape[1]))
+def _differences(methods: tuple[str, ...], values: NDArray[np.float64]) -> tuple[Difference, ...]:
+    """Compare the first method with each other one; values are of all rows and of each draw, shape (1 + draws, n)."""
+    return tuple(
+        judged(method, _interval(values[:, 0] - values[:, k]), float(values[0, k]))
+        for k, method in enumerate(methods[1:], 1)
+    )
+
+
+def judged(method: str, difference: Interval, score: float) -> Difference:
+    """Say what a difference to the score of another method means; low scores are good.
+
+    The interval counts as it is written, so that a bound that reads 0.000 is zero.
+
+    >>> judged("plain network", Interval(-0.004, -0.0079, -0.0001), 0.5).verdict
+    'too small to matter'
+    >>> judged("plain network", Interval(0.012, 0.003, 0.021), 0.5).verdict
+    'worse'
+    """
+    decimals = decimals_of([difference])
+    if 0 in (round(difference.low, decimals), round(difference.high, decimals)):
+        decimals += 1
+    low, high = round(difference.low, decimals), round(difference.high, decimals)
+    if low <= 0 <= high:
+        verdict = "within noise"
+    elif abs(difference.value) < _MATTERS * score:
+        verdict = "too small to matter"
+    else:
+        verdict = "better" if high < 0 else "worse"
+    return Difference(difference.value, difference.low, difference.high, method, decimals, verdict)
 
 
 def decimals_of(scores: Sequence[Interval]) -> int:
     """Return how many decimals to show: up to the first uncertain digit, and at least two below 10.
+
+    Below zero for millions: three digits.
 
     >>> decimals_of([Interval(0.47, 0.41, 0.55)]), decimals_of([Interval(0.4712, 0.4695, 0.4729)])
     (2, 3)
@@ -175,19 +224,26 @@ def decimals_of(scores: Sequence[Interval]) -> int:
     """
     half_width = max((score.high - score.low) / 2 for score in scores)
     size = max(abs(score.value) for score in scores)
-    least = 2 if size < 10 else 1 if size < 100 else 0
+    least = 2 if size < 10 else 1 if size < 100 else 0 if size < _LARGE else 2 - math.floor(math.log10(size))
     # An interval without width, as when all of a few rows are predicted right, says nothing about decimals.
-    return int(np.clip(np.ceil(-np.log10(half_width)) if half_width > 0 else least, least, 6))
+    return max(least, math.ceil(-math.log10(half_width))) if half_width > 0 else least
 
 
 def number(value: float, decimals: int) -> str:
-    """Write a number with this many decimals and a real minus sign.
+    """Write a number with this many decimals and a real minus sign; very large and very small ones with a power of ten.
 
-    >>> number(-0.034, 2)
-    '\N{MINUS SIGN}0.03'
+    >>> number(-0.034, 2), number(0.00000123, 8), number(1234567890, -7)
+    ('\N{MINUS SIGN}0.03', '1.23e\N{MINUS SIGN}6', '1.23e9')
     """
-    text = f"{value:,.{decimals}f}"
-    if not float(text.replace(",", "")):
+    if 0 <= decimals <= _MOST_DECIMALS and abs(value) < _LARGE:
+        text = f"{value:,.{decimals}f}"
+    elif not round(value, decimals):
+        text = "0"
+    else:
+        digits = min(max(math.floor(math.log10(abs(value))) + decimals, 0), _MOST_DECIMALS)
+        mantissa, power = f"{value:.{digits}e}".split("e")
+        text = f"{mantissa}e{int(power)}"
+    if text.strip("-0.") == "":
         text = text.lstrip("-")  # no minus before zero
     return text.replace("-", "\N{MINUS SIGN}")
 
@@ -201,31 +257,30 @@ def with_interval(score: Interval, decimals: int, unit: str = "") -> str:
     return f"{number(score.value, decimals)}{unit} [{number(score.low, decimals)}, {number(score.high, decimals)}]"
 
 
-def _verdict(
-    methods: tuple[str, ...], measure: Measure, differences: tuple[Interval, ...], name: str, unit: str
-) -> tuple[str, ...]:
-    """Say how good the model is, and whether it differs from the plain network and from the guess."""
-    scores = dict(zip(methods, measure.scores, strict=True))
-    difference_to = dict(zip(methods[1:], differences, strict=True))
-    model, decimals = methods[0], measure.decimals
-    first = f"{model[0].upper()}{model[1:]}'s {name} is {with_interval(scores[model], decimals, unit)}"
-    if PLAIN in scores:
-        plain, difference = scores[PLAIN], difference_to[PLAIN]
-        size = with_interval(difference, max(decimals, decimals_of([difference])))
-        if difference.low <= 0 <= difference.high:
-            second = f"The difference, {size}, is within noise."
-        elif abs(difference.value) < _MATTERS * plain.value:
-            second = f"The difference, {size}, is too small to matter."
-        else:
-            better = model if difference.value < 0 else "the plain network"
-            second = f"The difference is {size}: {better} is better, in this run."
-        sentences = [f"{first}; the plain network's is {with_interval(plain, decimals)}.", second]
-    else:
-        sentences = [f"{first}."]
-    difference = difference_to[GUESS]
-    guess = "Predicting the mean" if unit else "Predicting the base rates"
-    how = "worse" if difference.high < 0 else "better" if difference.low > 0 else "as good, within noise"
-    return (*sentences, f"{guess} would be {how}, at {number(scores[GUESS].value, decimals)}.")
+_IN_WORDS = {PLAIN: "the plain network", "random forest": "the random forest", "gradient boosting": "gradient boosting"}
+_COMPARED = {
+    "worse": "worse than",
+    "within noise": "not clearly different from",
+    "too small to matter": "practically equal to",
+    "better": "better than",
+}
+
+
+def _verdict(model: str, measure: Measure, differences: tuple[Difference, ...], unit: str = "") -> tuple[str, str]:
+    """Say how good the model is, and where it stands among the others, those that beat it first."""
+    name = measure.name.lower()
+    first = f"{model[0].upper()}{model[1:]}'s {name} is {with_interval(measure.scores[0], measure.decimals, unit)}."
+    in_words = _IN_WORDS | {GUESS: "predicting the mean" if unit else "predicting the base rates"}
+    parts = []
+    for verdict, words in _COMPARED.items():
+        others = [in_words[difference.method] for difference in differences if difference.verdict == verdict]
+        if others:
+            parts.append(f"{words} {_listed(others)}")
+    return first, f"On the same rows it is {'; and '.join(['; '.join(parts[:-1]), parts[-1]][-len(parts) :])}."
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def reliability(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) -> tuple[Reliability, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -49,11 +50,19 @@ class FileData:
     drop_unusable: bool = False  # whether identifiers and free text are left without influence, or raise
 
     @classmethod
-    def opened(cls, path: Any, target: str, validation: Any, columns: Sequence[str] | None, **options: Any) -> FileData:
-        """Find the files and their columns."""
-        file = TableFile.open(path)
+    def opened(
+        cls,
+        path: Any,
+        target: str,
+        validation: Any,
+        columns: Sequence[str] | None,
+        text: Mapping[str, str | None] = MappingProxyType({}),
+        **options: Any,
+    ) -> FileData:
+        """Find the files and their columns; ``text`` are the options of :meth:`TableFile.open`."""
+        file = TableFile.open(path, **text)
         features = _chosen(file, target, columns)
-        held_out = None if validation is None else TableFile.open(validation)
+        held_out = None if validation is None else TableFile.open(validation, **text)
         if held_out is not None:
             check_columns([*features, target], held_out.columns(), held_out)
         return cls(file, held_out, features, target, **options)
@@ -216,6 +225,10 @@ class AssignedFile(Assignment):
     def traits(self) -> ColumnTraits | None:
         """Measure the columns and the target that are numbers, in the units of the table."""
         return ColumnTraits.of_blocks(self._values, numbers_among(self.preprocessing))
+
+    def counts(self, fold: int | None = None) -> list[NDArray[np.int64]]:
+        """Count the rows of each class of the target; folds share their rows."""
+        return [self.of_target.counts_of(target) for target in self.preprocessing.targets]
 
     def _values(self) -> Iterator[NDArray[np.float64]]:
         """Go through some training rows in the user's order and units; levels of more than two are 0."""

@@ -17,52 +17,76 @@ from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_spli
 from castlereg.data.table import MOST_AT_ONCE, Table, blocks
 from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted_by_class
 from castlereg.fitted.model import FittedModel, FoldBook
-from castlereg.fitted.networks import HeldOut, Networks, evenly, learned_graph
+from castlereg.fitted.networks import HeldOut, HeldOutPredictions, Networks, evenly, learned_graph
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
+from castlereg.notices import FitWarning, warn_user
+from castlereg.options import check_choice
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
+from castlereg.search.doubts import doubts
 from castlereg.search.grid import Candidate, FoldGrid, choose, strengths_of, train_folds
 from castlereg.search.request import Assignment, CrossValidation, FitRequest, FoldRows, Score
 
 
 def fit(request: FitRequest) -> FittedModel:
     """Train the networks that a request asks for, choose among candidates, and learn the graph."""
+    check_choice("on_interrupt", request.on_interrupt, ["raise", "keep"])
     for candidate in request.candidates:
         check_regularizers(candidate, request.plan.hidden_layer_sizes)
     with request.data.prepared(request) as rows:
         _check_required(rows.preprocessing, request.edges)
         begun = time.perf_counter()
-        options: dict[str, Any] = {"candidates": request.candidates, "seeds": rows.seeds, "progress": request.verbose}
-        grid = train_folds(rows.source, rows.folds, request.plan, **options)
+        grid = train_folds(
+            rows.source,
+            rows.folds,
+            request.plan,
+            candidates=request.candidates,
+            seeds=rows.seeds,
+            progress=request.verbose,
+            on_interrupt=request.on_interrupt,
+        )
         seconds = (time.perf_counter() - begun) / grid.losses.size
         rules, best, results = request.cross_validation, 0, None
+        scores = -grid.losses if rules is None or rules.score is None else _scores(rules.score, grid, rows)
         if rules is not None:
-            scores = -grid.losses if rules.score is None else _scores(rules.score, grid, rows)
             strengths = [strengths_of(candidate) for candidate in grid.candidates]
             order = [tuple(named.values()) for named in strengths] if rules.one_standard_error else None
             best, results = choose(scores, order), _results(_searched(grid.candidates), scores, grid.losses, seconds)
         trained = grid.trained(best)  # a network may have failed, with a warning
         stack = grid.networks(best, trained)
         networks = Networks.of(rows.preprocessing, stack)
-        graph = None
+        graph, held_out = None, rows.held_out(trained)
         if networks.has_all_nodes:
             graph = learned_graph(
                 networks,
                 request.data.names,
                 grid.candidates[best],
-                held_out=rows.held_out(trained),
+                held_out=held_out,
                 some_rows=rows.some_rows,
                 traits=rows.traits(),
                 edges=request.edges,
+                agreement_of=_agreement_of(request, networks.n_members),
             )
         book = None
         if results is not None and rows.fold_rows is not None:
             folds, seeds, left_out = rows.fold_rows.folds, rows.fold_rows.seeds, rows.fold_rows.left_out
             errors = [_errors(networks.of_members(np.array([i])), left_out(fold)) for i, fold in enumerate(trained)]
             book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
-        return FittedModel(networks, stack.history, float(stack.validation_loss.mean()), graph, book)
+        for doubt in doubts(rows, grid, scores, best):
+            warn_user(doubt, FitWarning)
+        loss = float(stack.validation_loss.mean())
+        return FittedModel(networks, stack.history, loss, graph, book, HeldOutPredictions.of(networks, held_out))
+
+
+def _agreement_of(request: FitRequest, n_networks: int) -> str:
+    """Say which networks the confidence compares, and what it therefore does not show."""
+    if request.cross_validation is not None:
+        return f"{n_networks} networks of cross-validation, which share most of their rows"
+    if request.bootstrap:
+        return f"{n_networks} networks, each on its own bootstrap sample of the rows"
+    return f"{n_networks} networks that differ only in their seed; bootstrap=True would vary the rows too"
 
 
 def _scores(score: Score, grid: FoldGrid, rows: Assignment) -> NDArray[np.float64]:
@@ -121,7 +145,8 @@ def _results(
     results["params"] = params
     for fold in range(scores.shape[1]):
         results[f"split{fold}_test_score"] = scores[:, fold]
-    results["mean_test_score"], results["std_test_score"] = scores.mean(axis=1), scores.std(axis=1)
+    with np.errstate(invalid="ignore"):  # a fold that failed has minus infinity
+        results["mean_test_score"], results["std_test_score"] = scores.mean(axis=1), scores.std(axis=1)
     results["rank_test_score"] = rankdata(-results["mean_test_score"], method="min").astype(np.int32)
     results["mean_validation_loss"] = losses.mean(axis=1)
     return results
@@ -204,6 +229,20 @@ class AssignedTable(Assignment):
         if len(rows) <= MOST_AT_ONCE:
             return ColumnTraits.of(values(slice(0, len(rows))), is_number)
         return ColumnTraits.of_blocks(lambda: map(values, blocks(len(rows))), is_number)
+
+    def counts(self, fold: int | None = None) -> list[NDArray[np.int64]]:
+        """Count the rows of each class of every target, or all rows of a numeric one; copies of a row count once."""
+        rows = self.parts[0]
+        assert rows.index is not None  # rows are in their own order
+        _, first = np.unique(rows.index, return_index=True)
+        if fold is not None:
+            first = np.intersect1d(first, self.folds[fold][0])
+        return [
+            np.bincount(target.codes(values[first]), minlength=len(target.classes))
+            if isinstance(target, ClassTarget)
+            else np.array([len(first)])
+            for target, values in zip(self.preprocessing.targets, rows.targets, strict=True)
+        ]
 
 
 def numbers_among(preprocessing: Preprocessing) -> NDArray[np.bool_]:

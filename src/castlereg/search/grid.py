@@ -20,7 +20,7 @@ from castlereg.layout import Layout
 from castlereg.notices import warn_user
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.engine import trained_nodes
-from castlereg.training import Member, Plan, TrainedStack, phases_for, train
+from castlereg.training import Member, OnInterrupt, Plan, TrainedStack, phases_for, train
 from castlereg.training.sources import Source
 
 Candidate = tuple[Regularizer, ...]
@@ -30,7 +30,9 @@ Candidate = tuple[Regularizer, ...]
 class FoldGrid:
     """Networks trained on every fold with every candidate."""
 
-    candidates: list[Candidate]  # those that were trained on all folds: all, unless Ctrl-C came between
+    candidates: list[
+        Candidate
+    ]  # those that were trained on all folds: all, unless Ctrl-C came between and what is done was kept
     stacks: list[TrainedStack]  # the networks of each candidate, fold by fold
 
     @cached_property
@@ -77,7 +79,11 @@ def choose(scores: NDArray[np.float64], strengths: Sequence[tuple[float, ...]] |
     1
     """
     means = scores.mean(axis=1)
-    best = int(np.where(np.isnan(means), -np.inf, means).argmax())
+    if not np.isfinite(means).any():  # every candidate has a fold that failed: fewest such folds, then the best mean
+        finite = np.isfinite(scores)
+        sums = np.where(finite, scores, 0.0).sum(axis=1)
+        return max(range(len(scores)), key=lambda i: (finite[i].sum(), sums[i]))
+    best = int(np.where(np.isfinite(means), means, -np.inf).argmax())
     if strengths is None:
         return best
     n_folds = scores.shape[1]
@@ -114,6 +120,7 @@ def train_folds(
     seeds: Sequence[np.random.SeedSequence],
     progress: bool = False,
     most_members: int | None = None,
+    on_interrupt: OnInterrupt = "raise",
 ) -> FoldGrid:
     """Train one network per fold and candidate in a single run.
 
@@ -135,6 +142,8 @@ def train_folds(
         Show a progress bar over the whole grid.
     most_members : int, optional
         Networks to train at once; by default as many as fit into memory.
+    on_interrupt : {"raise", "keep"}
+        Whether Ctrl-C raises KeyboardInterrupt, or leaves the candidates that were trained on all folds by then.
     """
     grid = [tuple(candidate) for candidate in candidates]
     total = len(grid) * len(folds) * plan.max_epochs
@@ -144,9 +153,11 @@ def train_folds(
             members = [Member(*folds[fold], seeds[fold], grid[i]) for i, fold in part]
             phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup)
             try:
-                stack = train(rows, members, replace(plan, phases=phases), progress=bar)
-            except KeyboardInterrupt:  # in the first epoch
-                break
+                stack = train(rows, members, replace(plan, phases=phases), progress=bar, on_interrupt=on_interrupt)
+            except KeyboardInterrupt:
+                if on_interrupt == "raise":
+                    raise
+                break  # in the first epoch
             of_candidate = np.array([i for i, _ in part])
             for i in np.unique(of_candidate):
                 done[i].append(stack.take(np.flatnonzero(of_candidate == i)))

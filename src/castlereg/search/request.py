@@ -19,7 +19,7 @@ from castlereg.fitted.networks import HeldOut
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.search.grid import Candidate
-from castlereg.training import Plan
+from castlereg.training import OnInterrupt, Plan
 from castlereg.training.sources import Source
 
 Score = Callable[[FittedModel, NDArray[np.int64]], float]
@@ -68,6 +68,10 @@ class Assignment(ABC):
     def traits(self) -> ColumnTraits | None:
         """Measure the columns and targets that are numbers, in the units of the table."""
 
+    @abstractmethod
+    def counts(self, fold: int | None = None) -> list[NDArray[np.int64]]:
+        """Count the rows of each class of every target, or all rows of a numeric one; or a fold's training rows."""
+
 
 class Data(Protocol):
     """Rows to learn from, in memory or in a file."""
@@ -95,3 +99,4 @@ class FitRequest:
     bootstrap: bool = False  # whether each of them has its own training rows, drawn with replacement
     cross_validation: CrossValidation | None = None
     verbose: bool = False
+    on_interrupt: OnInterrupt = "raise"  # whether Ctrl-C raises, or ends the fit with the best so far

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -18,15 +18,23 @@ from castlereg.data.table import Standardization, Table
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, unpack
 from castlereg.notices import warn_user
-from castlereg.training.devices import release
+from castlereg.training.devices import release, usual_rules, wait_for
 from castlereg.training.plan import Member, Plan
 from castlereg.training.program import RATE_AFTER_RESTART, log_columns
 from castlereg.training.sources import Source, TableSource
 from castlereg.training.stack import Setup, Stack
 
+OnInterrupt = Literal["raise", "keep"]
 
+
+@usual_rules()
 def train(
-    rows: Table | Source, members: Sequence[Member], plan: Plan, *, progress: bool | tqdm[Any] = False
+    rows: Table | Source,
+    members: Sequence[Member],
+    plan: Plan,
+    *,
+    progress: bool | tqdm[Any] = False,
+    on_interrupt: OnInterrupt = "raise",
 ) -> TrainedStack:
     """Train a stack.
 
@@ -39,6 +47,8 @@ def train(
     plan : Plan
     progress : bool or tqdm
         Show a progress bar, or move one on that counts epochs.
+    on_interrupt : {"raise", "keep"}
+        Whether Ctrl-C raises KeyboardInterrupt, or ends training with the best weights so far and a warning.
 
     Examples
     --------
@@ -62,6 +72,8 @@ def train(
         try:
             _run(stack, source, bar)
         except KeyboardInterrupt:
+            if on_interrupt == "raise":
+                raise
             interrupted = True
     result = TrainedStack.of(stack, interrupted)
     del stack, source
@@ -87,7 +99,9 @@ def _run(stack: Stack, source: Source, bar: Any) -> None:
             stack.keep_edges(action)
         epochs = _epochs_of_call(plan, done, runner.epochs_per_call)
         following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call)
-        stack.record(runner.run(epochs, following, within_epoch))
+        log = runner.run(epochs, following, within_epoch)
+        wait_for(log)
+        stack.record(log)
         bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
         bar.n = int(finished())
         bar.update(0)
@@ -110,7 +124,7 @@ class TrainedStack:
     validation_loss: NDArray[np.float32]  # (members,), at the best epoch; infinite if it was never finite
     best_epoch: NDArray[np.int32]  # (members,), counted from 1
     history: pd.DataFrame  # one row per member and epoch
-    interrupted: bool  # whether Ctrl-C ended training early
+    interrupted: bool  # whether Ctrl-C ended training early, and the best so far was kept
 
     @classmethod
     def of(cls, stack: Stack, interrupted: bool) -> TrainedStack:

@@ -27,8 +27,8 @@ class Line(NamedTuple):
     cause: str
     effect: str
     weight: float
-    confidence: float
-    direction: float  # NaN if no network joins the two nodes
+    confidence: float  # NaN if it is not known, as for one network
+    direction: float  # NaN as well, or if no network joins the two nodes
     width: float
     opacity: float
     directed: bool
@@ -50,6 +50,30 @@ def strongest_edges(graph: CausalGraph, nodes: Sequence[str], max_edges: int | N
     if len(nodes) < len(graph.names):
         edges = edges[edges["cause"].isin(nodes) & edges["effect"].isin(nodes)]
     return edges.head(2 * len(nodes) if max_edges is None else max_edges)
+
+
+def shown_of(graph: CausalGraph, n_edges: int, n_nodes: int | None = None) -> str:
+    """Say how much of a graph a picture shows, for its caption; empty when it shows everything.
+
+    Pictures leave weak edges out when there are many. :func:`picture` has this sentence in its caption; whoever draws
+    other edges calls it with the numbers of edges and nodes drawn (by default all nodes).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights = np.triu(np.ones((4, 4)), 1)
+    >>> graph = CausalGraph.from_weights(weights, ["a", "b", "c", "d"], target="d")
+    >>> shown_of(graph, 5)
+    'Shown: the 5 strongest of 6 edges.'
+    >>> shown_of(graph, 2, n_nodes=3)
+    'Shown: 3 of 4 nodes, 2 of 6 edges.'
+    >>> shown_of(graph, 6)
+    ''
+    """
+    all_edges, all_nodes = int(np.count_nonzero(graph.edge_array)), len(graph.names)
+    if n_nodes is not None and n_nodes < all_nodes:
+        return f"Shown: {n_nodes} of {all_nodes} nodes, {n_edges} of {all_edges} edges."
+    return f"Shown: the {n_edges} strongest of {all_edges} edges." if n_edges < all_edges else ""
 
 
 def neighbourhood(graph: CausalGraph, node: str, steps: int = 1, max_nodes: int = 30) -> list[str]:
@@ -119,17 +143,17 @@ def picture(graph: CausalGraph, edges: pd.DataFrame, nodes: Sequence[str]) -> Pi
     left_out = {node for node in loose if node not in graph.targets} if len(loose) > _MOST_LOOSE else set()
     shown = [node for node in nodes if node not in left_out]
     labels = {node: shortened(node) for node in shown}
-    # With one network all shares are 0 or 1 and say no more than the weight does.
-    several_networks = bool(((graph.confidence_array > 0) & (graph.confidence_array < 1)).any())
     heaviest = edges["weight"].max() if len(edges) else 1.0
     lines = []
     for cause, effect, weight, confidence, direction in edges.iloc[::-1].itertuples(index=False):
-        opacity = 0.4 + 0.55 * (confidence if several_networks else weight / heaviest)
+        opacity = 0.4 + 0.55 * (weight / heaviest if np.isnan(confidence) else confidence)
         width, directed = 0.9 + 2.6 * weight / heaviest, not direction < AGREEMENT  # NaN is directed
         lines.append(Line(cause, effect, weight, confidence, direction, width, opacity, directed))
-    sentences = [NOT_PROOF]
+    sentences = [NOT_PROOF, *filter(None, [shown_of(graph, len(lines), len(nodes))])]
     if not all(line.directed for line in lines):
         sentences.append("Dashed: networks disagree on the direction.")
+    if any(np.isnan(line.confidence) for line in lines):
+        sentences.append("One network: confidence not known.")
     if left_out:
         sentences.append(f"Left out: {len(left_out)} nodes without an edge among the strongest.")
     elif loose:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Iterable, Sequence
 
-from castlereg.graph.causal_graph import NOT_PROOF, CausalGraph
+from castlereg.graph.causal_graph import FOR_CONFIDENCE, NOT_PROOF, CausalGraph
 from castlereg.graph.drawing.layered import Places, Point, curves
 from castlereg.graph.drawing.picture import (
     CAPTION_SIZE,
@@ -72,11 +73,7 @@ def notebook_html(graph: CausalGraph) -> str:
         sentences.append(f"The graph is large; this is the neighbourhood of {_escaped(graph.target)}.")
     else:
         shown = picture(graph, strongest_edges(graph, nodes), nodes)
-    sentences += [
-        f"{len(shown.places.boxes)} of {len(graph.nodes)} nodes and {len(shown.lines)} of {len(graph.edges())} edges "
-        f"shown; {graph.dropped_weight:.0%} of the learned weight was cut to remove cycles.",
-        shown.caption,
-    ]
+    sentences += [f"{graph.dropped_weight:.0%} of the learned weight was cut to remove cycles.", shown.caption]
     return (
         f'<div style="overflow-x: auto">{_svg(graph, shown, caption=False)}'
         f'<p style="font-size: small; opacity: 0.8">{" ".join(sentences)}</p></div>'
@@ -137,15 +134,21 @@ def _edge(line: Line, places: Places, into_target: bool) -> str:
     tip = f'<polygon points="{head}"/>' if head else ""
     return (
         f'<g class="edge{" into-target" if into_target else ""}" opacity="{line.opacity:.2f}">'
-        f"<title>{_escaped(_described(line))}</title>"
+        f"<title>{_escaped(_described(line) + _what_is_unknown(line))}</title>"
         f'<path class="near" d="{path}"/>'
         f'<path d="{path}" stroke-width="{line.width:.2f}"{dashed}/>{tip}</g>'
     )
 
 
 def _described(line: Line) -> str:
-    text = f"{line.cause} -> {line.effect}, weight {line.weight:.2g}, confidence {line.confidence:.2g}"
+    text = f"{line.cause} -> {line.effect}, weight {line.weight:.2g}"
+    if not math.isnan(line.confidence):
+        text += f", confidence {line.confidence:.2g}"
     return text if line.directed else f"{text}, this direction in {line.direction:.0%} of networks that join them"
+
+
+def _what_is_unknown(line: Line) -> str:
+    return f", confidence not known: {FOR_CONFIDENCE}" if math.isnan(line.confidence) else ""
 
 
 def _point(point: Point) -> str:

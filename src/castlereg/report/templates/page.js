@@ -4,8 +4,17 @@
   root.classList.add("js");
   const find = (id) => document.getElementById(id);
 
-  /* Light and dark: the button wins over the system. */
+  /* Light and dark: the button wins over the system, and is remembered where the browser allows it. */
   const theme = find("theme");
+  const memory = (use) => {
+    try {
+      return use(localStorage);
+    } catch {
+      return null; /* a browser may forbid it for files */
+    }
+  };
+  const remembered = memory((storage) => storage.getItem("castlereg-theme"));
+  if (remembered === "light" || remembered === "dark") root.dataset.theme = remembered;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
   const showTheme = () => {
@@ -13,6 +22,7 @@
   };
   theme.addEventListener("click", () => {
     root.dataset.theme = isDark() ? "light" : "dark";
+    memory((storage) => storage.setItem("castlereg-theme", root.dataset.theme));
     showTheme();
   });
   system.addEventListener("change", showTheme);
@@ -60,6 +70,7 @@
   const nodesOf = (svg) => [...svg.querySelectorAll(".node")];
   const percent = (share) => (share === null ? "–" : Math.round(100 * share) + "%");
   const weight = (value) => value.toPrecision(3);
+  const isolated = (name) => "\u2068" + name + "\u2069"; /* a name written from the right turns nothing around it */
   const plural = (count, word) => count + " " + word + (count === 1 ? "" : "s");
 
   /* The slider counts hidden edges, so that each step is one edge, whatever the weights are. */
@@ -80,11 +91,15 @@
     for (const row of find("edge-table").tBodies[0].rows) row.hidden = Number(row.dataset.rank) >= shown;
     const least = graph.edges.length ? weight(graph.edges[Math.max(shown, 1) - 1][2]) : "0";
     const count = shown + " of " + plural(graph.total, "edge");
+    const listed = graph.edges.length;
     const drawn = edgesOf(current()).length;
+    const reasons = (parts) =>
+      parts.filter(([n]) => n > 0).map(([n, why]) => "; " + n + " " + why).join("");
+    const rest = [[listed - shown, "hidden by the slider"], [graph.total - listed, "too weak for this page"]];
     slider.setAttribute("aria-valuetext", least + ", " + count);
-    find("edge-count").textContent = count;
-    find("status").textContent =
-      count + " shown" + (drawn < shown ? ", " + drawn + " in this picture" : "") + found();
+    find("edge-count").textContent = count + reasons(rest.slice(0, 1));
+    find("status").textContent = drawn + " of " + plural(graph.total, "edge") + " drawn" +
+      reasons([[shown - drawn, "outside this picture"], ...rest]) + found();
     find("least").textContent = least;
   };
 
@@ -118,14 +133,15 @@
 
   /* Details of what the mouse or the keyboard is at. */
   const edgeText = ([cause, effect, w, confidence, direction, directed]) =>
-    graph.nodes[cause] + " → " + graph.nodes[effect] + "\nweight " + weight(w) + " · confidence " + percent(confidence) +
+    isolated(graph.nodes[cause]) + " → " + isolated(graph.nodes[effect]) + "\nweight " + weight(w) +
+    " · confidence " + (confidence === null ? "not known" : percent(confidence)) +
     (direction === null ? "" : " · this direction in " + percent(direction) + " of the networks that have it") +
     (directed ? "" : " (uncertain)");
   const nodeText = (index) => {
     const list = (which, other) => graph.edges.slice(0, shown).filter((edge) => edge[which] === index)
-      .map((edge) => graph.nodes[edge[other]] + " (" + weight(edge[2]) + ")").join(", ") || "none";
+      .map((edge) => isolated(graph.nodes[edge[other]]) + " (" + weight(edge[2]) + ")").join(", ") || "none";
     const kind = graph.targets.includes(index) ? " (target)" : "";
-    return graph.nodes[index] + kind + "\ncauses: " + list(1, 0) + "\neffects: " + list(0, 1);
+    return isolated(graph.nodes[index]) + kind + "\ncauses: " + list(1, 0) + "\neffects: " + list(0, 1);
   };
   const look = (item) => {
     const svg = item.ownerSVGElement;
@@ -185,7 +201,8 @@
   });
   canvas.addEventListener("click", (event) => itemAt(event) && focusOn(itemAt(event)));
 
-  /* Zoom: the picture's width; the box around it scrolls. */
+  /* Zoom: the picture's width; the box around it scrolls. Letters start at 12 pixels. */
+  const readable = 1.2;
   const fitting = (svg, least) => {
     const wide = (canvas.clientWidth - 20) / Number(svg.dataset.width);
     const high = Math.min(0.78 * innerHeight, 760) / Number(svg.dataset.height);
@@ -193,19 +210,33 @@
   };
   const zoom = (scale) => {
     const svg = current();
+    const middle = [canvas.scrollLeft + canvas.clientWidth / 2, canvas.scrollTop + canvas.clientHeight / 2];
+    const before = scales.get(svg) ?? scale;
     scales.set(svg, Math.min(Math.max(scale, 0.2), 4));
+    const grown = scales.get(svg) / before;
     svg.style.width = scales.get(svg) * Number(svg.dataset.width) + "px";
+    canvas.scrollLeft = grown * middle[0] - canvas.clientWidth / 2;
+    canvas.scrollTop = grown * middle[1] - canvas.clientHeight / 2;
+  };
+  const centre = () => {
+    const [box, target] = [canvas, current().querySelector(".target")].map((element) => element.getBoundingClientRect());
+    canvas.scrollLeft += target.left + target.width / 2 - box.left - box.width / 2;
+    canvas.scrollTop += target.top + target.height / 2 - box.top - box.height / 2;
   };
   const showView = () => {
     for (const svg of views.values()) svg.toggleAttribute("hidden", svg !== current());
+    find("caption").textContent = graph.captions[current().dataset.view];
     if (!scales.has(current())) {
-      zoom(fitting(current(), 0.85));
-      const [box, target] = [canvas, current().querySelector(".target")].map((element) => element.getBoundingClientRect());
-      canvas.scrollLeft += target.left + target.width / 2 - box.left - box.width / 2;
-      canvas.scrollTop += target.top + target.height / 2 - box.top - box.height / 2;
+      zoom(fitting(current(), readable));
+      centre();
     }
     update();
   };
+  find("centre").addEventListener("click", () => {
+    zoom(Math.max(scales.get(current()), readable));
+    centre();
+    look(current().querySelector(".target"));
+  });
   find("fit").addEventListener("click", () => zoom(fitting(current(), 0.2)));
   find("larger").addEventListener("click", () => zoom(1.25 * scales.get(current())));
   find("smaller").addEventListener("click", () => zoom(scales.get(current()) / 1.25));

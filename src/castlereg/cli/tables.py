@@ -1,0 +1,110 @@
+"""Tables that commands read: to learn from, and for a saved model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from castlereg.options import check_choice, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from castlereg.data.files import TableFile
+
+
+def text_options(separator: str | None, decimal: str | None, encoding: str | None) -> dict[str, Any]:
+    r"""Return the options of a text file that are given; a tab may be written as ``tab`` or ``\t``.
+
+    >>> text_options("tab", None, "latin-1")
+    {'separator': '\t', 'encoding': 'latin-1'}
+    """
+    tab = {"tab": "\t", r"\t": "\t"}
+    given = {"separator": separator and tab.get(separator, separator), "decimal": decimal, "encoding": encoding}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def check_problem(targets: list[str], drop: list[str] | None, task: str) -> None:
+    """Reject targets that are named twice or dropped, and tasks that do not exist or have no effect."""
+    check_choice("--task", task, ["auto", "regression", "classification"])
+    if len(targets) > 1 and task != "auto":
+        raise ValueError(f"--task {task} is for one target; the task of each of several follows from its values")
+    for name in targets:
+        if targets.count(name) > 1:
+            raise ValueError(f"--target {name} is given twice: name each target once")
+        if name in (drop or []):
+            raise ValueError(f"--drop {name}: it is the target; leave one of the two out")
+
+
+def read_problem(file: TableFile, targets: list[str], drop: list[str] | None) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+    """Read a table; return features, targets, and how many rows were left out for want of a target."""
+    from castlereg.data.files import check_columns
+
+    frame = file.read()
+    check_columns([*targets, *(drop or [])], list(frame.columns), file)
+    features = [name for name in frame.columns if name not in (*targets, *(drop or []))]
+    if not features:
+        raise ValueError(f"{file} has no column besides the target: there is nothing to predict from")
+    return with_targets(frame, features, targets, file)
+
+
+def columns_for(model: Any, frame: pd.DataFrame, file: TableFile) -> tuple[list[str], list[str]]:
+    """Return the columns that a model predicts from and its targets, after a check that a table has them."""
+    from castlereg.data.files import check_columns
+
+    targets = [target.name for target in model.model_.targets]
+    for name in targets:
+        if name not in frame.columns:
+            hint = did_you_mean(name, map(str, frame.columns)) or ": add it"
+            raise ValueError(f"{file} has no column {name!r}, the model's target{hint}")
+    features = feature_names(model, [name for name in frame.columns if name not in targets])
+    check_columns(features, list(frame.columns), file)
+    return features, targets
+
+
+def feature_names(model: Any, columns: list[str]) -> list[str]:
+    """Return the columns that a model predicts from: by name, or the first ones if it was fitted without names."""
+    return list(getattr(model, "feature_names_in_", columns[: model.n_features_in_]))
+
+
+def with_targets(
+    frame: pd.DataFrame, features: list[str], targets: list[str], file: TableFile
+) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+    """Return features, targets, and how many rows were left out for want of a target."""
+    has_target = frame[targets].notna().all(axis=1)
+    if not has_target.any():
+        raise ValueError(f"every row of {file} lacks a value of {', '.join(map(repr, targets))}: fill some of them")
+    rows = frame[has_target]
+    return rows[features], rows[targets], int((~has_target).sum())
+
+
+def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:
+    """Return the task of the targets and the reason; each of several targets is what its values suggest."""
+    from castlereg.data.targets import inferred_task
+
+    if y.shape[1] > 1:
+        return "several targets", "numbers and classes side by side"
+    if task == "auto":
+        return inferred_task(y.iloc[:, 0])
+    if task == "regression" and y.iloc[:, 0].dtype.kind not in "biuf":
+        raise ValueError(f"--task regression, but {y.columns[0]!r} is not a column of numbers")
+    return task, "as --task says"
+
+
+def one_or_all(y: pd.DataFrame) -> Any:
+    """Return the target, or the table of several."""
+    return y.iloc[:, 0] if y.shape[1] == 1 else y
+
+
+def counted(n: int, noun: str = "row") -> str:
+    """Write a number of things.
+
+    >>> counted(1), counted(2)
+    ('1 row', '2 rows')
+    """
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def named(path: Path) -> str:
+    """Return the name of a table in a sentence."""
+    return "standard input" if str(path) == "-" else path.name

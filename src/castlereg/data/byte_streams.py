@@ -1,0 +1,161 @@
+"""The bytes of a table, decompressed on the way and never onto the disk; what kind of file they are."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, cast
+
+COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
+_LARGEST_UNPACKED = 1 << 30  # bytes that a zip may become by more than the ratio below
+_LARGEST_RATIO = 200
+
+
+@dataclass(frozen=True)
+class ByteSource:
+    """A file, compressed or not, or the content of standard input; it can be opened as often as needed."""
+
+    path: Path
+    compression: str = ""  # a suffix of COMPRESSIONS
+    member: str = ""  # of a zip
+    content: bytes | None = field(default=None, repr=False)  # of standard input
+
+    def __str__(self) -> str:
+        return "standard input" if self.content is not None else f"file {str(self.path)!r}"
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the bytes for reading; damaged compressed files raise a ValueError."""
+        try:
+            with self._stream() as stream:
+                yield stream
+        except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
+            raise self._damaged(error) from None
+        except OSError as error:
+            if not self.compression or error.errno is not None:
+                raise
+            raise self._damaged(error) from None
+
+    def _stream(self) -> Any:
+        if self.content is not None:
+            return io.BytesIO(self.content)
+        if self.compression == ".zip":
+            return _zip_stream(self.path, self.member)
+        return _OPENERS[self.compression](self.path)
+
+    def _damaged(self, error: Exception) -> ValueError:
+        reason = str(error).strip() or "it is cut off"
+        return ValueError(f"{self} cannot be decompressed as {self.compression} ({reason}): get the file again")
+
+    @contextmanager
+    def lines(self, encoding: str) -> Iterator[io.TextIOWrapper]:
+        """Open the file as text, line ends as they are."""
+        with self.open() as stream, io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
+            yield text
+
+    def start(self, n_bytes: int = 4096) -> bytes:
+        """Return the first bytes."""
+        with self.open() as stream:
+            return bytes(stream.read(n_bytes))
+
+
+@contextmanager
+def _zip_stream(path: Path, member: str) -> Iterator[BinaryIO]:
+    with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+        yield cast(BinaryIO, stream)
+
+
+def _zstandard(path: Path) -> Any:
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ImportError("reading .zst needs the package pyarrow: pip install 'castlereg[arrow]'") from None
+    return pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
+
+
+_OPENERS: dict[str, Callable[[Path], Any]] = {
+    "": lambda path: path.open("rb"),
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _zstandard,
+}
+
+
+def table_in_zip(path: Path, suffixes: Sequence[str]) -> str:
+    """Return the name of the only table in a zip: of its only file, or of the only one with a table's suffix."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"file {str(path)!r} is not a zip ({error}): get the file again") from None
+    files = [info for info in infos if not info.is_dir() and not _is_hidden(info.filename)]
+    tables = [info for info in files if PurePosixPath(info.filename.lower()).suffix in suffixes] or files
+    if len(tables) != 1:
+        names = ", ".join(repr(info.filename) for info in tables[:10]) + (", ..." if len(tables) > 10 else "")
+        holds = f"{len(tables)} tables ({names}): unpack it and give" if tables else "no table: give"
+        raise ValueError(f"file {str(path)!r} holds {holds} one of {', '.join(suffixes)}")
+    (table,) = tables
+    if table.flag_bits & 1:
+        raise ValueError(f"file {str(path)!r} is encrypted: unpack it first")
+    check_unpacked_size(path, [table])
+    return table.filename
+
+
+def check_unpacked_size(path: Path, infos: Sequence[zipfile.ZipInfo]) -> None:
+    """Raise for a zip that becomes absurdly large."""
+    unpacked, packed = (sum(sizes) for sizes in zip(*((i.file_size, i.compress_size) for i in infos), strict=True))
+    if unpacked > _LARGEST_UNPACKED and unpacked > _LARGEST_RATIO * packed:
+        raise ValueError(
+            f"file {str(path)!r} would grow from {packed:,} to {unpacked:,} bytes: if that is right, unpack it first"
+        )
+
+
+def _is_hidden(name: str) -> bool:
+    parts = PurePosixPath(name).parts
+    return "__MACOSX" in parts or parts[-1].startswith(".")
+
+
+# First bytes of files that are often given the wrong name, what they are, and the suffix that is right.
+_KINDS: tuple[tuple[bytes, str, str], ...] = (
+    *((b"PAR1" + bytes([k]), "a Parquet file", ".parquet") for k in range(32)),
+    (b"ARROW1\0\0", "a Feather (Arrow) file", ".feather"),
+    (b"PK\x03\x04", "a zip", ".zip"),
+    (b"\x1f\x8b", "compressed by gzip", ".gz"),
+    *((b"BZh%d1AY&SY" % k, "compressed by bzip2", ".bz2") for k in range(1, 10)),
+    (b"\xfd7zXZ\0", "compressed by xz", ".xz"),
+    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard", ".zst"),
+    (b"FEA1\0", "a Feather file of version 1", ""),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", ""),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", ""),
+    (b"%PDF-", "a PDF", ""),
+    (b"\x89HDF", "an HDF5 file", ""),
+    (b"SQLite format 3\0", "an SQLite database", ""),
+    (b"<!doctype html", "a web page", ""),
+    (b"<html", "a web page", ""),
+)
+
+
+def kind_of(start: bytes) -> tuple[str, str]:
+    r"""Return what the first bytes of a file say it is, and its usual suffix; empty for text and what is not known.
+
+    Examples
+    --------
+    >>> kind_of(b"\x1f\x8b\x08")
+    ('compressed by gzip', '.gz')
+    >>> kind_of(b"PAR1,PAR2")
+    ('', '')
+    """
+    start = start.lstrip().lower() if start.lstrip()[:1] == b"<" else start
+    found = next(((kind, suffix) for magic, kind, suffix in _KINDS if start.startswith(magic)), ("", ""))
+    if found[1] == ".zip" and (b"[Content_Types].xml" in start or b"xl/" in start[:200]):
+        return "an Excel workbook", ".xlsx"
+    return found

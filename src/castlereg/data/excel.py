@@ -1,0 +1,94 @@
+"""Sheets of Excel workbooks, with the values that the spreadsheet program stored; formulas are never evaluated."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from castlereg.data.byte_streams import check_unpacked_size
+from castlereg.data.reading import ALWAYS_MISSING
+from castlereg.data.text_format import column_names
+from castlereg.notices import warn_user
+from castlereg.options import did_you_mean
+
+SUFFIXES = (".xlsx", ".xlsm")
+_ERRORS = ("#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!")
+
+
+def read(path: Path, sheet: str | None) -> pd.DataFrame:
+    """Read one sheet, the first by default, with a note if there are others; its first row has the names."""
+    what = f"file {str(path)!r}"
+    with _book(path, stored_values=True) as book:
+        sheets = {page.title: page for page in book.worksheets}
+        name = _chosen(list(sheets), sheet, what)
+        rows = [(k, list(row)) for k, row in enumerate(sheets[name].iter_rows(values_only=True), 1)]
+    rows = [(number, row) for number, row in rows if any(cell is not None for cell in row)]
+    if not rows:
+        raise ValueError(f"sheet {name!r} of {what} cannot be read as a table: it is empty")
+    width = max(j + 1 for _, row in rows for j, cell in enumerate(row) if cell is not None)
+    (first, header), *body = [(number, [*row, *[None] * width][:width]) for number, row in rows]
+    names = column_names(["" if cell is None else str(cell) for cell in header], what, f"row {first} of sheet {name!r}")
+    for number, row in body:
+        for column, cell in zip(names, row, strict=True):
+            if cell in _ERRORS:
+                raise ValueError(f"row {number} of {what} has {cell} in column {column!r}: correct or empty the cell")
+    _check_formulas(path, name, names, body, what)
+    columns = zip(*(row for _, row in body), strict=True) if body else ([] for _ in names)
+    return pd.DataFrame({column: _column(cells) for column, cells in zip(names, columns, strict=True)})
+
+
+def _column(cells: Sequence[Any]) -> pd.Series:
+    return pd.Series([None if isinstance(cell, str) and cell in ALWAYS_MISSING else cell for cell in cells])
+
+
+def _chosen(names: Sequence[str], sheet: str | None, what: str) -> str:
+    if sheet is not None and sheet not in names:
+        hint = did_you_mean(sheet, names) or f"; there are {', '.join(map(repr, names))}"
+        raise ValueError(f"{what} has no sheet {sheet!r}{hint}")
+    if sheet is None and len(names) > 1:
+        warn_user(
+            f"{what} has {len(names)} sheets, and the first, {names[0]!r}, is read: name another as "
+            f"'...xlsx#{names[1]}'"
+        )
+    return names[0] if sheet is None else sheet
+
+
+def _check_formulas(
+    path: Path, sheet: str, names: Sequence[str], body: Sequence[tuple[int, list[Any]]], what: str
+) -> None:
+    """Raise for a formula without a stored value: it is not a missing value."""
+    missing = {(number, j) for number, row in body for j, cell in enumerate(row) if cell is None}
+    if not missing:
+        return
+    with _book(path, stored_values=False) as book:
+        for number, row in enumerate(book[sheet].iter_rows(), 1):
+            for j, cell in enumerate(row):
+                if cell.data_type == "f" and (number, j) in missing:
+                    raise ValueError(
+                        f"row {number} of {what} has a formula without a value in column {names[j]!r}: open and save "
+                        "the file in a spreadsheet program"
+                    )
+
+
+@contextmanager
+def _book(path: Path, *, stored_values: bool) -> Iterator[Any]:
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise ImportError("reading Excel needs the package openpyxl: pip install 'castlereg[excel]'") from None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = archive.infolist()
+        check_unpacked_size(path, unpacked)
+        book = load_workbook(path, read_only=True, data_only=stored_values, keep_links=False)
+        try:
+            yield book
+        finally:
+            book.close()
+    except (SyntaxError, KeyError, TypeError, IndexError, AttributeError, zipfile.BadZipFile) as error:
+        raise ValueError(f"file {str(path)!r} is not an Excel workbook that can be read: {error}") from None

@@ -1,0 +1,104 @@
+"""Numbers as people write them: decimal commas, and marks between thousands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pandas as pd
+
+from castlereg.data.texts import MISSING_MARKS
+from castlereg.notices import warn_user
+
+_GROUPS = {".": r"[, \u00a0\u202f'’]", ",": r"[. \u00a0\u202f'’]"}  # marks between thousands, by decimal mark  # noqa: RUF001
+_NUMBERS = {
+    mark: re.compile(
+        rf"[+-]?(?:(?:\d+(?:[{mark}]\d*)?|[{mark}]\d+)(?:[eE][+-]?\d+)?"
+        rf"|[1-9]\d{{0,2}}({groups})\d{{3}}(?:\1\d{{3}})*(?:[{mark}]\d*)?)"
+    )
+    for mark, groups in _GROUPS.items()
+}
+_OTHER = {".": ",", ",": "."}
+
+
+def is_number(text: str, decimal: str) -> bool:
+    """Tell whether a text is a number, thousands marked or not.
+
+    Examples
+    --------
+    >>> [is_number(text, ".") for text in ("1,234.5", "1.234,5", "1 234", "01.02.2024", "1,5")]
+    [True, False, True, False, False]
+    """
+    return _NUMBERS[decimal].fullmatch(text.strip()) is not None
+
+
+def decimal_of(
+    names: Sequence[str], rows: Sequence[tuple[int, list[str]]], separator: str, what: str, given: str | None
+) -> str:
+    """Return the decimal mark of the columns that hold only numbers; raise if it may be either.
+
+    ``1,5`` and ``1.234.567`` mean a comma, ``1.5`` and ``1,234,567`` a point; ``1,234`` may be either.
+    """
+    certain: dict[str, str] = {}
+    unclear: dict[str, str] = {}
+    for j, name in enumerate(names):
+        cells = {row[j].strip(): line for line, row in reversed(rows) if row[j].strip() not in MISSING_MARKS}
+        if not all(is_number(cell, ".") or is_number(cell, ",") for cell in cells):
+            continue
+        for cell, line in reversed(cells.items()):
+            shown = f"{cell!r} in column {name!r} of line {line}"
+            marks = [mark for mark in ".," if is_number(cell, mark)]
+            if len(marks) == 1:
+                certain.setdefault(marks[0], shown)
+            elif "," in cell or "." in cell:
+                unclear.setdefault("," if "," in cell else ".", shown)
+    if given is not None:
+        if _OTHER[given] in certain and given not in certain:
+            raise ValueError(f"decimal={given!r} is not the decimal mark of {what}: it has {certain[_OTHER[given]]}")
+        return given
+    if len(certain) == 2:
+        raise ValueError(f"{what} has {certain['.']} and {certain[',']}: give decimal='.' or decimal=','")
+    if certain:
+        return next(iter(certain))
+    if "," in unclear and separator == ",":
+        warn_user(f"{what} has {unclear[',']}, read as thousands: give decimal=',' if it is a decimal comma")
+    elif "," in unclear or ("." in unclear and separator == ";"):
+        shown = unclear["," if "," in unclear else "."]
+        raise ValueError(f"{what} has {shown}, thousands or decimals: give decimal='.' or decimal=','")
+    return "."
+
+
+def plain_numbers(column: pd.Series, decimal: str, what: str, *, is_given: bool = False) -> pd.Series:
+    """Turn a column of text that is numbers with marks of thousands or decimal commas into plain numbers.
+
+    Text that is missing-value marks stays. A column of numbers with the other decimal mark raises, unless the user
+    gave the mark (``is_given``).
+
+    Examples
+    --------
+    >>> plain_numbers(pd.Series(["1.234,5", "12"]), ",", "file").tolist()
+    [1234.5, 12.0]
+    """
+    texts = [str(cell) for cell in column.dropna().unique()]
+    stripped = [cell.strip() for cell in texts]
+    numbers = [cell for cell in stripped if cell not in MISSING_MARKS]
+    if not numbers:
+        return column
+    if all(is_number(cell, decimal) for cell in numbers):
+        plain = {cell: _plain(cell.strip(), decimal) for cell in texts}
+        marked = column.map(plain)
+        return marked if len(numbers) < len(stripped) else pd.to_numeric(marked)
+    other = _OTHER[decimal]
+    if not is_given and all(is_number(cell, other) for cell in numbers):
+        shown = next(cell for cell in numbers if not is_number(cell, decimal))
+        raise ValueError(
+            f"{what} has {shown!r} in column {column.name!r}, and numbers are read with decimal={decimal!r}: "
+            f"give decimal={other!r}, or decimal={decimal!r} if it is not a number"
+        )
+    return column
+
+
+def _plain(cell: str, decimal: str) -> str:
+    if cell in MISSING_MARKS:
+        return cell
+    return re.sub(_GROUPS[decimal], "", cell).replace(",", ".")

@@ -1,0 +1,57 @@
+"""Ctrl-C and SIGTERM end the program at once: unfinished files are removed, and nothing is waited for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+_LATER = 0.05  # seconds
+
+
+def run(main: Callable[[], None]) -> NoReturn:
+    """Run a program, and leave with its exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as for a background job of a shell
+            signal.signal(number, _end)
+    try:
+        main()
+        code: int | str | None = 0
+    except KeyboardInterrupt:
+        print("castlereg: stopped", file=sys.stderr)
+        code = INTERRUPTED
+    except SystemExit as end:
+        code = end.code
+    if code in (INTERRUPTED, TERMINATED):
+        # XLA may still compute: Python would wait for it, or crash.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(code))
+    sys.exit(code)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Raise where the program is; extension modules crash or go on if their import is interrupted, so wait for it."""
+    if _is_importing(frame):
+        later = threading.Timer(_LATER, os.kill, (os.getpid(), number))
+        later.daemon = True
+        later.start()
+    elif number == signal.SIGINT:
+        raise KeyboardInterrupt
+    else:
+        print("castlereg: terminated", file=sys.stderr)
+        sys.exit(TERMINATED)
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

@@ -1,0 +1,125 @@
+"""What is detected of text files, and what is said of lines and names that are wrong."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+from castlereg.data.byte_streams import ByteSource
+from castlereg.data.text_format import SEPARATORS, WHITESPACE, TextFormat, detect
+
+ALL = (*SEPARATORS, WHITESPACE)
+
+
+def detected(content: str | bytes, **given: str | None) -> TextFormat:
+    source = ByteSource(Path("-"), content=content if isinstance(content, bytes) else content.encode())
+    return detect(source, ALL, **given)
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "separator"),
+    [
+        ("a,b\n1,2\n", "a b", ","),
+        ("a;b\n1,5;2,5\n", "a b", ";"),
+        ('a,b\n"x;y",1\n"z;u",2\n', "a b", ","),
+        ("a, EUR;b\n1,5;2\n", "a, EUR|b", ";"),
+        ('"a;b",c\n1,2\n', "a;b|c", ","),
+        ("first a,last b\nx y,z w\n", "first a|last b", ","),  # more columns of words, but not all fit
+        ("  a   b\n  1   x\n 10   y\n", "a b", WHITESPACE),
+        ("a\n1,5\n2,5\n", "a", ";"),  # one column of decimal commas
+        ("a\nx\ny\n", "a", ","),
+        ("\n\na,b\n\n1,2\n", "a b", ","),
+        ("a,b\r1,2\r", "a b", ","),
+        ('a,b\r\n"x\r\ny",2\r\n', "a b", ","),
+        ("a\tb\n1\t2\n\t\n", "a b", "\t"),  # a row of missing values
+        ("0,1,2\n5,6,7\n", "0 1 2", ","),  # pandas' names of an array's columns
+    ],
+)
+def test_separators(content: str, names: str, separator: str) -> None:
+    text = detected(content)
+    assert text.names == tuple(names.split("|" if "|" in names else " "))
+    assert text.separator == separator
+
+
+@pytest.mark.parametrize(
+    ("encoding", "expected"),
+    [
+        ("utf-8", "utf-8"),
+        ("utf-8-sig", "utf-8-sig"),
+        ("utf-16", "utf-16"),
+        ("utf-32", "utf-32"),
+    ],
+)
+def test_encodings(encoding: str, expected: str) -> None:
+    text = detected("é;b\n1;2\n".encode(encoding))
+    assert text.names == ("é", "b")
+    assert text.encoding == expected
+
+
+@pytest.mark.parametrize(("extra", "expected"), [("", "Windows-1252"), ("\x81", "Latin-1")])
+def test_what_is_not_utf8_is_noted(extra: str, expected: str) -> None:
+    late = ("a,b\n" + "1,x\n" * 30_000 + f"1,é{extra}\n").encode("latin-1")
+    with pytest.warns(UserWarning, match=f"is not UTF-8 and was read as {expected}: give its encoding"):
+        assert detected(late).names == ("a", "b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        detected(late, encoding="latin-1")
+
+
+@pytest.mark.parametrize(
+    ("content", "given", "message"),
+    [
+        # Separators and lines.
+        ("a,b\n1,2\n3\n", {}, "line 3 of .* has 1 value and the header has 2 names: correct the line"),
+        ("a,b\n1,2\n3,4,5\n", {}, "line 3 of .* has 3 values and the header has 2 names.* text that has commas"),
+        ('a,b\n"x\ny",2\n3,4\n5,6,7\n', {}, "line 5 of .* has 3 values"),
+        ("My report\n\na,b\n1,2\n3,4\n", {}, "line 1 of .* has 1 name and line 3 has 2 values.*delete titles"),
+        ("# made today\na;b\n1;2\n3;4\n", {}, "line 1 of .* has 1 name and line 2 has 2 values between semicolons"),
+        ("a b\n1 5 6\n2 7 8\n", {}, "line 1 of .* has 2 names and line 2 has 3 values between spaces"),
+        ("a,b\n1,2,\n3,4,\n", {}, "line 1 of .* has 2 names and line 2 has 3 values"),
+        ("title,,,\na,b,c,d\n1,2,3,4\n", {}, "line 1 of .* names 1 of 4 columns"),
+        ("sep=;\na;b\n1;2\n", {}, "is a 'sep=' mark"),
+        ("a,b\n1,2\n", {"separator": ";"}, "separator=';' is not in line 1 of .*: it has commas"),
+        ("a,b\n1,2\n", {"separator": "::"}, "must be one character"),
+        ("a,b\n1,2\n", {"separator": "a"}, "must be one character"),
+        ("a,b\n" + '1,"' + "x" * 200_000, {}, "is a quote not closed"),
+        # Names.
+        ("1,2.5\n3,4\n", {}, r"line 1 of .* holds only numbers \(1, 2.5\): add a first line"),
+        ("a,b,a\n1,2,3\n", {}, r"has 2 columns named 'a' \(1 and 3\): rename them in line 1"),
+        # Decimal marks.
+        ("a;b\n1,5;1.5\n", {}, "'1.5' in column 'b' of line 2 and '1,5' in column 'a' of line 2: give decimal"),
+        ("a;b\n1,234;x\n", {}, "'1,234' in column 'a' of line 2, thousands or decimals: give decimal"),
+        ("a;b\n1.234;x\n", {}, "'1.234' in column 'a' of line 2, thousands or decimals: give decimal"),
+        ("a;b\n1.5;x\n", {"decimal": ","}, "decimal=',' is not the decimal mark of .*: it has '1.5'"),
+        ("a;b\n1.5;x\n", {"decimal": "'"}, "must be '.' or ','"),
+        ("a,b\n1,2\n", {"decimal": ",", "separator": ","}, "both ','"),
+        # Encodings.
+        ("a,é\n1,2\n".encode("latin-1"), {"encoding": "utf-8"}, r"is not utf-8 \(.*\): give another encoding"),
+        ("a,é\n1,2\n".encode("utf-16"), {"encoding": "latin-1"}, "starts with the mark of utf-16"),
+        ("a,é\n1,2\n".encode("utf-16-le"), {}, "is not text: byte 1 is 0x00.* give encoding='utf-16-le'"),
+        ("a,b\n1,2\n", {"encoding": "klingon"}, "encoding='klingon' is not known"),
+        ("a,b\n1,2\n", {"encoding": "base64"}, "encoding='base64' is not known"),
+    ],
+)
+def test_errors_say_where_and_what_to_do(content: str | bytes, given: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match=message) as raised:
+        detected(content, **given)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("separator", ["\t", r"\t"])
+def test_given_options_win(separator: str) -> None:
+    assert detected("a,b\tc\n1,2\t3\n", separator=separator).names == ("a,b", "c")
+    assert detected("a  b\n1  2\n", separator=" ").names == ("a", "b")
+    assert detected("é,b\n1,2\n".encode("cp1250"), encoding="cp1250").names == ("é", "b")
+    assert detected("é,b\n1,2\n".encode("utf-16-le"), encoding="utf-16-le").names == ("é", "b")
+
+
+@pytest.mark.parametrize("header", ["", "Unnamed: 0"])
+def test_a_saved_index_is_noted(header: str) -> None:
+    with pytest.warns(UserWarning, match="'Unnamed: 0', a first column without a name, .* saved index: drop it"):
+        assert detected(f"{header},a\n0,1\n").names == ("Unnamed: 0", "a")
+    with pytest.warns(UserWarning, match="columns without a name in line 1, read as 'Unnamed: 2'"):
+        assert detected("a,a.1,\n0,1,\n").names == ("a", "a.1", "Unnamed: 2")
