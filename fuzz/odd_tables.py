@@ -156,7 +156,7 @@ def _target(structure: Rng, rng: Rng, n: int, task: str, is_tame: bool) -> Any:
     draw = rng.random()
     if draw < 0.3:
         name = str(rng.choice(np.array(NAMES, object)))
-        return pd.Series(y, name=name if rng.random() < 0.8 else None)
+        return _series(y).rename(name if rng.random() < 0.8 else None)
     if draw < 0.35:
         return y.tolist()
     if draw < 0.4:

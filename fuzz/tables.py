@@ -54,7 +54,9 @@ def check(seed: int, folder: Path) -> Counts:
 
 def check_names(message: str, given: Problem) -> None:
     """Raise a finding unless a message names the column, the target, the table or the option that is wrong."""
+    targets = getattr(given.y, "columns", [getattr(given.y, "name", None)])
     named = any(repr(name) in message or f"'{name}'" in message for name in given.names)
+    named |= any(message.startswith(str(name)) for name in targets)
     about = re.search(r"\b(X|y)\b|sample\(s\)|row|target|class", message) or any(o in message for o in _OPTIONS)
     expect(named or about, f"the message names no column and no option: {message}")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -77,6 +78,7 @@ def test_dates_are_days() -> None:
         pd.DataFrame({"d": pd.to_datetime(pd.Series(days))}),
         pd.DataFrame({"d": pd.to_datetime(pd.Series(days)).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")}),
         pl.DataFrame({"d": days}),
+        pd.DataFrame({"d": pd.Series(days, dtype=pd.ArrowDtype(pa.date32()))}),
     ]
     for frame in frames:
         columns = read_columns(frame)
@@ -154,6 +156,19 @@ def test_sparse_and_ragged_tables_raise() -> None:
         read_columns(csr_matrix(np.eye(3)))
     with pytest.raises(ValueError, match="X is not a table"):
         read_columns([[1, 2], [3]])
+
+
+def test_lists_of_polars_raise_with_the_name() -> None:
+    with pytest.raises(ValueError, match="X has lists in column 'a'"):
+        read_columns(pl.DataFrame({"a": pl.Series([[1, 2], [3, 4]], dtype=pl.Array(pl.Int64, 2))}))
+
+
+def test_text_that_no_file_can_hold_raises() -> None:
+    odd = pd.DataFrame({"a": pd.Series(["\ud800", "\U0001f600"], dtype=object)})
+    with pytest.raises(ValueError, match=r"column 'a' of X has '\\ud800', which is not Unicode"):
+        read_columns(odd)
+    with pytest.raises(ValueError, match="the names of X"):
+        read_columns(pd.DataFrame([[1.0]], columns=pd.Index(["\ud800"], dtype=object)))
 
 
 def test_repeated_names_raise() -> None:

@@ -65,6 +65,8 @@ def test_numbers_named_as_categories_are_levels() -> None:
         (["x", None], False, "'x' or missing"),
         ([0.1 + 0.2, 0.3], True, "always '0.3'"),
         ([1e9, 1e9 + 1], False, ""),
+        ([1e-300, 3e-300], True, "always '1e-300'"),
+        ([1e-140, 3e-140], False, ""),
     ],
 )
 def test_one_value_is_constant_unless_missing_values_vary(column: list[Any], constant: bool, note: str) -> None:
@@ -170,6 +172,15 @@ def test_another_type_than_in_training_raises(trained: Any, given: Any, message:
     schema = schema_of(trained)
     with pytest.raises(ValueError, match=message):
         coded_columns(read_columns(pd.DataFrame({"a": given})), [schema])
+
+
+@pytest.mark.parametrize("trained", [["x", "y", "z"], pd.to_datetime(["2020", "2021", "2022"]), [1.0, 2.5, 3.0]])
+@pytest.mark.parametrize("dtype", [float, object, "M8[ns]", "str"])
+def test_a_column_without_values_may_be_of_any_type(trained: Any, dtype: Any) -> None:
+    """The column of text in a file is empty in the few rows to predict: pandas reads it as numbers."""
+    empty = pd.DataFrame({"a": pd.Series([None, None], dtype=dtype)})
+    cells = coded_columns(read_columns(empty), [schema_of(trained)]).cells
+    assert np.isnan(cells).all()
 
 
 def test_numbers_may_come_back_as_text_or_categories() -> None:

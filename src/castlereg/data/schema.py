@@ -44,6 +44,7 @@ ColumnKind = Literal["numeric", "binary", "categorical", "ordinal", "unusable"]
 
 MOST_LEVELS = 100  # more make wide layers of weights that a few rows each must teach
 _MOST_ORDINAL_VALUES = 10
+SMALLEST_RANGE = 1e-150  # of values that vary: the squares of smaller ones are zero
 _ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # different numbers beyond which a column is numeric whatever follows
 OTHER = "(other)"
 
@@ -397,7 +398,7 @@ def is_constant(values: NDArray[np.float64]) -> bool:
     if not len(values):
         return True
     lowest, highest = float(values.min()), float(values.max())
-    return highest - lowest <= 4 * sys.float_info.epsilon * max(abs(lowest), abs(highest))
+    return highest - lowest <= max(SMALLEST_RANGE, 4 * sys.float_info.epsilon * max(abs(lowest), abs(highest)))
 
 
 # --- cells by a known schema ---------------------------------------------------------------------
@@ -409,7 +410,10 @@ def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = 
     Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values. Those of
     unusable columns are 0.
     """
-    pairs = list(zip(schema, columns.types, strict=True))
+    pairs = [
+        (known, _without_values(column) if known.holds != column.holds and _is_empty(columns, j) else column)
+        for j, (known, column) in enumerate(zip(schema, columns.types, strict=True))
+    ]
     for known, column in pairs:
         if known.holds != column.holds and {known.holds, column.holds} <= {"numbers", "dates", "durations"}:
             raise _another_kind(column, known, what)
@@ -436,6 +440,15 @@ def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = 
             "more level"
         )
     return Columns(cells, tuple(ColumnType(known.name, known.holds, known.levels) for known in schema))
+
+
+def _is_empty(columns: Columns, j: int) -> bool:
+    """Tell whether a column has missing values only: it may be of any kind then."""
+    return columns.types[j].levels is None and bool(np.isnan(columns.column(j)).all())
+
+
+def _without_values(column: ColumnType) -> ColumnType:
+    return ColumnType(column.name, "nothing")
 
 
 def known_levels(

@@ -397,7 +397,7 @@ def checked_weight(sample_weight: ArrayLike, n_rows: int) -> NDArray[np.float64]
     largest = float(weight.max(initial=0.0))
     if largest * n_rows > _LARGEST or 0 < largest < _SMALLEST:
         raise ValueError(
-            f"sample_weight has {largest:g} as its largest value, beyond the range of float32 that networks compute in: "
-            "divide the weights by their mean"
+            f"sample_weight has {largest:g} as its largest value, beyond the range of float32 that networks compute "
+            "in: divide the weights by their mean"
         )
     return weight
