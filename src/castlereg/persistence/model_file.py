@@ -25,7 +25,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     model : estimator
         Any fitted estimator of castlereg. Options that only pickle could store (a random generator as ``random_state``,
         a function as ``scoring`` or in ``castle`` and ``recipe``, your own splitter or regularizer class) are left out
-        with a warning: the loaded model predicts the same, and these options are None.
+        with a warning, and :func:`load` warns again: the loaded model predicts the same, and these options are None.
     path : str or path
         Usually ends in ``.castle``.
 

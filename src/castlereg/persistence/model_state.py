@@ -15,10 +15,11 @@ from castlereg import estimators
 from castlereg.estimators.base import NetworkEstimator
 from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.fitted import FittedModel
+from castlereg.notices import warn_user
 from castlereg.persistence import predictor_state, result_state
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, fields
-from castlereg.persistence.values import read_value, write_option, write_value
+from castlereg.persistence.values import LOST, read_value, write_option, write_value
 
 ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name) for name in estimators.__all__}
 """The estimators that can be saved, by their names in a file."""
@@ -56,8 +57,13 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
     cls = ESTIMATORS[stored.estimator]
     for name in stored.parameters.keys() - cls().get_params(deep=False).keys():
         raise Unreadable(f"a {stored.estimator} has no option {name!r}")
+    lost = [name for name, content in stored.parameters.items() if content == LOST]
+    if lost:
+        warn_user(f"the file does not hold the option {', '.join(lost)}: set it before you fit again or write a report")
     # Options that came after the file was written are left at their defaults.
-    model = cls(**{name: read_value(content, arrays) for name, content in stored.parameters.items()})
+    options: dict[str, Any] = dict.fromkeys(lost)
+    options |= {name: read_value(content, arrays) for name, content in stored.parameters.items() if name not in lost}
+    model = cls(**options)
     preprocessing = predictor_state.read_preprocessing(stored.preprocessing, arrays)
     if any(model.target_kind == ("classes" if target.is_numeric else "numbers") for target in preprocessing.targets):
         raise Unreadable(f"its targets are not what a {stored.estimator} predicts")

@@ -11,7 +11,7 @@ from castlereg.graph import CausalGraph
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, checked, fields
-from castlereg.persistence.values import read_value, write_option, write_value
+from castlereg.persistence.values import LOST, read_value, write_option, write_value
 from castlereg.regularizers import Regularizer
 
 _BOOK = {"folds": list, "seeds": list[int], "errors": list, "results": dict, "best": int}
@@ -75,7 +75,9 @@ def read_folds(content: Any, networks: Networks, arrays: StoredArrays) -> FoldBo
     """Undo :func:`write_folds`."""
     where = "its cross-validation"
     stored = fields(content, where, regularizers=object, **dict.fromkeys(_BOOK, object))
-    values = {name: read_value(content, arrays) for name, content in vars(stored).items()}
+    values: dict[str, Any] = {
+        name: None if content == LOST else read_value(content, arrays) for name, content in vars(stored).items()
+    }
     for name, kind in _BOOK.items():
         checked(values[name], kind, f"{name} of {where}")
     book = FoldBook(**values, fold_of=arrays.take("fold_of", np.int64, (networks.n_members,)))

@@ -43,8 +43,12 @@ class NoWrittenForm(Exception):
     """A value that only pickle could store."""
 
 
+LOST = {"kind": "lost", "value": None}
+"""What is written for an option that only pickle could store."""
+
+
 def write_option(name: str, value: Any, arrays: Arrays) -> Any:
-    """Write an option, or None with a warning if only pickle could store it: no option is needed to predict."""
+    """Write an option, or :data:`LOST` with a warning: no option is needed to predict."""
     with_value = dict(arrays)
     try:
         content = write_value(value, with_value)
@@ -53,7 +57,7 @@ def write_option(name: str, value: Any, arrays: Arrays) -> Any:
         warn_user(
             f"{name}={value!r} is not saved: {error}. The loaded model predicts the same and has {name}=None{advice}"
         )
-        return None
+        return LOST
     arrays |= with_value  # with nothing of a value that was left out
     return content
 
