@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint docs benchmark experiments setup clean
+.PHONY: demo test lint docs benchmark experiments fuzz setup clean
 
 setup: $(VENV)/.installed
 
@@ -34,6 +34,9 @@ $(VENV)/.docs: $(VENV)/.installed
 
 benchmark: setup
 	$(BIN)/python -m benchmarks
+
+fuzz: setup
+	nice -n 10 $(BIN)/python -m fuzz --jobs 2
 
 experiments: setup
 	$(BIN)/castlereg experiment --all --scale standard --output experiments --jobs 2 --page docs/results.md

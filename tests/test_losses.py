@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ import scipy.stats
 
 from castlereg.data.table import null_losses
 from castlereg.layout import Layout, Node
-from castlereg.losses import Batch, cell_losses, log_likelihood_loss, node_losses
+from castlereg.losses import Batch, cell_losses, log_likelihood_loss, mean_losses, node_losses, node_scores
 from tests.small_problems import random_batch
 
 
@@ -24,6 +26,23 @@ def test_losses_by_kind(mixed_layout: Layout, rng: np.random.Generator) -> None:
     np.testing.assert_allclose(losses[:, 2], cross_entropy, rtol=1e-4)
     shares = np.exp(outputs[:, 3]) / np.exp(outputs[:, 3]).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(losses[:, 3], -np.log((shares * truth[:, 3]).sum(axis=1)), rtol=1e-4)
+
+
+def test_arrays_of_numpy_need_no_program(mixed_layout: Layout, rng: np.random.Generator) -> None:
+    """JAX would compile every operation for every number of rows, and keep it."""
+    batch = random_batch(mixed_layout, rng)
+    outputs = jnp.asarray(rng.normal(size=batch.truth.shape), jnp.float32)
+    units = jnp.asarray([1, 1, 0.6, 1.1, 1], jnp.float32)
+
+    def scores(outputs: Any, batch: Batch, units: Any) -> Any:
+        losses = cell_losses(outputs, batch, mixed_layout, None, units)
+        return node_scores(mean_losses(losses, batch), mixed_layout, units)
+
+    on_host = jax.tree.map(np.asarray, (outputs, batch, units))
+    with jax.transfer_guard("disallow"):
+        found = scores(*on_host)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_allclose(found, scores(outputs, batch, units), rtol=1e-5)
 
 
 def test_losses_of_a_subset_are_those_of_the_whole(mixed_layout: Layout, rng: np.random.Generator) -> None:

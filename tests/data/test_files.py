@@ -84,6 +84,17 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, separator: str) -> None
     assert str(file) == "standard input"
 
 
+def test_bytes_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = "größe;b\n1,5;x\n".encode("cp1252")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="ascii"))
+    with pytest.warns(UserWarning, match="standard input is not UTF-8 and was read as Windows-1252"):
+        file = TableFile.open("-")
+    assert file.read()["größe"].tolist() == [1.5]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
+    with pytest.raises(ValueError, match="standard input is compressed by gzip: unpack it first"):
+        TableFile.open("-")
+
+
 def test_parquet_without_the_index_of_pandas(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     FRAME.set_axis([5, 6, 7]).to_parquet(tmp_path / "a.parquet")
@@ -159,6 +170,23 @@ def test_a_name_that_hides_the_format_is_rejected(tmp_path: Path, suffix: str) -
         TableFile.open(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize("header", ["", "Unnamed: 0"])
+def test_a_saved_index_is_noted(tmp_path: Path, header: str) -> None:
+    (tmp_path / "a.csv").write_text(f"{header},a\n0,1\n")
+    with pytest.warns(UserWarning, match=r"'Unnamed: 0', a first column without a name, .* saved index: drop it"):
+        frame = TableFile.open(tmp_path / "a.csv").read()
+    assert list(frame.columns) == ["Unnamed: 0", "a"]
+    write_table(frame, tmp_path / "a.jsonl")
+    with pytest.warns(UserWarning, match="looks like a saved index"):
+        TableFile.open(tmp_path / "a.jsonl")
+
+
+def test_other_columns_without_a_name_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,a.1,\n0,1,\n")
+    with pytest.warns(UserWarning, match="columns without a name, read as 'Unnamed: 2'"):
+        assert TableFile.open(tmp_path / "a.csv").columns() == ["a", "a.1", "Unnamed: 2"]
+
+
 def test_a_column_may_be_named_like_the_magic_of_parquet(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("PAR1,PAR2\n1,2\n")
     assert TableFile.open(tmp_path / "a.csv").columns() == ["PAR1", "PAR2"]
@@ -181,6 +209,27 @@ def test_a_zip_holds_one_table(tmp_path: Path) -> None:
         TableFile.open(zipped(tmp_path / "c.zip", {}))
     with pytest.raises(ValueError, match=r"format '.parquet': unpack it"):
         TableFile.open(zipped(tmp_path / "d.zip", {"a.parquet": content}))
+
+
+def test_damaged_content_is_one_line(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    write_table(FRAME, tmp_path / "a.feather")
+    feather = (tmp_path / "a.feather").read_bytes().replace(b'"index_columns"', b'"index_column\xff"')
+    packed = zipped(
+        tmp_path / "a.csv.zip", {"a.csv": "a,b\n" + "".join(f"{k},{k * k}\n" for k in range(99))}
+    ).read_bytes()
+    book = tmp_path / "a.xlsx"
+    write_table(FRAME, book)
+    damaged = {
+        "a.feather": (feather, "is damaged"),
+        "a.csv.zip": (packed[:40] + b"\xff" * 8 + packed[48:], "cannot be decompressed as .zip"),
+        "a.xlsx": (book.read_bytes().replace(b"xl/workbook.xml", b"xl/workbook.xyz"), "is not an Excel workbook"),
+    }
+    for name, (content, message) in damaged.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=message) as raised:
+            TableFile.open(tmp_path / name)
+        assert "\n" not in str(raised.value)
 
 
 def test_a_zip_that_grows_absurdly_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

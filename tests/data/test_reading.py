@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.sparse import csr_matrix
 
@@ -77,13 +78,34 @@ def test_dates_are_days() -> None:
         pd.DataFrame({"d": pd.to_datetime(pd.Series(days))}),
         pd.DataFrame({"d": pd.to_datetime(pd.Series(days)).dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo")}),
         pl.DataFrame({"d": days}),
+        pd.DataFrame({"d": pd.Series(days, dtype=pd.ArrowDtype(pa.date32()))}),
     ]
     for frame in frames:
         columns = read_columns(frame)
         np.testing.assert_allclose(columns.cells[:, 0], [1, 10957, np.nan])
         assert columns.types[0].holds == "dates"
-    spans = pd.DataFrame({"d": pd.to_timedelta(["12h", "36h"])})
-    np.testing.assert_allclose(read_columns(spans).cells[:, 0], [0.5, 1.5])
+    spans = read_columns(pd.DataFrame({"d": pd.to_timedelta(["12h", "36h"])}))
+    np.testing.assert_allclose(spans.cells[:, 0], [0.5, 1.5])
+    assert spans.types[0].holds == "durations"
+
+
+def test_text_that_stands_for_missing_values_is_missing() -> None:
+    for frame in (pd.DataFrame({"t": ["b", "NA", " ", "a", "?"]}), pl.DataFrame({"t": ["b", "NA", " ", "a", "?"]})):
+        columns = read_columns(frame)
+        np.testing.assert_array_equal(columns.cells[:, 0], [1, np.nan, np.nan, 0, np.nan])
+        assert (columns.types[0].levels, columns.types[0].marks) == (("a", "b"), (" ", "?", "NA"))
+    assert read_columns(pd.DataFrame({"t": ["?", ""]})).types[0].holds == "nothing"
+
+
+def test_ignored_columns_are_zeros_whatever_they_hold() -> None:
+    frame = pd.DataFrame({"a": [1.0, 2.0], "odd": [b"bytes", np.inf]}, dtype=object)
+    for table in (
+        frame,
+        frame.to_numpy(),
+        pd.DataFrame({"a": [1.0, 2.0], "odd": np.inf}),
+        np.array([[1, np.inf], [2, 0]]),
+    ):
+        np.testing.assert_array_equal(read_columns(table, ignored=[1]).cells, [[1, 0], [2, 0]])
 
 
 def test_codes_written_as_text_stay_text() -> None:
@@ -136,7 +158,22 @@ def test_sparse_and_ragged_tables_raise() -> None:
         read_columns([[1, 2], [3]])
 
 
+def test_lists_of_polars_raise_with_the_name() -> None:
+    with pytest.raises(ValueError, match="X has lists in column 'a'"):
+        read_columns(pl.DataFrame({"a": pl.Series([[1, 2], [3, 4]], dtype=pl.Array(pl.Int64, 2))}))
+
+
+def test_text_that_no_file_can_hold_raises() -> None:
+    odd = pd.DataFrame({"a": pd.Series(["\ud800", "\U0001f600"], dtype=object)})
+    with pytest.raises(ValueError, match=r"column 'a' of X has '\\ud800', which is not Unicode"):
+        read_columns(odd)
+    with pytest.raises(ValueError, match="the names of X"):
+        read_columns(pd.DataFrame([[1.0]], columns=pd.Index(["\ud800"], dtype=object)))
+
+
 def test_repeated_names_raise() -> None:
+    with pytest.raises(ValueError, match="X has 2 columns named '1': rename them"):
+        read_columns(pd.DataFrame([[1.0, 2.0]], columns=pd.Index([1, "1"], dtype=object)))
     with pytest.raises(ValueError, match="X has 2 columns named 'a': rename them"):
         read_columns(pd.DataFrame([[1.0, "x", 2.0]], columns=["a", "b", "a"]))
 

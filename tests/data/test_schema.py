@@ -65,6 +65,8 @@ def test_numbers_named_as_categories_are_levels() -> None:
         (["x", None], False, "'x' or missing"),
         ([0.1 + 0.2, 0.3], True, "always '0.3'"),
         ([1e9, 1e9 + 1], False, ""),
+        ([1e-300, 3e-300], True, "always '1e-300'"),
+        ([1e-140, 3e-140], False, ""),
     ],
 )
 def test_one_value_is_constant_unless_missing_values_vary(column: list[Any], constant: bool, note: str) -> None:
@@ -172,6 +174,15 @@ def test_another_type_than_in_training_raises(trained: Any, given: Any, message:
         coded_columns(read_columns(pd.DataFrame({"a": given})), [schema])
 
 
+@pytest.mark.parametrize("trained", [["x", "y", "z"], pd.to_datetime(["2020", "2021", "2022"]), [1.0, 2.5, 3.0]])
+@pytest.mark.parametrize("dtype", [float, object, "M8[ns]", "str"])
+def test_a_column_without_values_may_be_of_any_type(trained: Any, dtype: Any) -> None:
+    """The column of text in a file is empty in the few rows to predict: pandas reads it as numbers."""
+    empty = pd.DataFrame({"a": pd.Series([None, None], dtype=dtype)})
+    cells = coded_columns(read_columns(empty), [schema_of(trained)]).cells
+    assert np.isnan(cells).all()
+
+
 def test_numbers_may_come_back_as_text_or_categories() -> None:
     schema = schema_of([1.5, 2.5, 3.5])
     for column in (["2.5", "?"], pd.Categorical([2.5, None]), ["2.5", None]):
@@ -211,7 +222,12 @@ def test_text_of_numbers_is_numbers() -> None:
     assert schema[1].levels == ("1", "2", "x")
     with pytest.warns(UserWarning, match="X has text in 'a' that is numbers: read as numbers"):
         assert schema_of([str(i) for i in range(60)]).kind == "numeric"
-    assert schema_of(["1", "2", "3"], categorical=True).levels == ("1", "2", "3")
+    of_codes = schema_of(["1", "2", "3"], categorical=True)
+    assert of_codes == schema_of([1, 2, 3], categorical=True)
+    for given in (["3", "1", "-"], [3.0, 1.0, None]):
+        cells = coded_columns(read_columns(pd.DataFrame({"a": given})), [of_codes]).cells
+        np.testing.assert_array_equal(cells[:, 0], [2, 0, np.nan])
+    assert schema_of(["1", "2", "x"], categorical=True).levels == ("1", "2", "x")
     assert schema_of(["01234", "94110", "10001"]).levels == ("01234", "10001", "94110")  # codes
 
 

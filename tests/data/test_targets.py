@@ -75,6 +75,7 @@ def test_missing_values_are_counted(missing: Any) -> None:
         (np.array([1 + 1j]), "Complex data not supported"),
         (pd.Series(pd.to_datetime(["2020-01-01"])), "y has dates"),
         (pd.DataFrame(index=[0, 1]), "y has no columns"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "y has 2 columns named 'a'"),
     ],
 )
 def test_what_is_not_a_target_raises(y: Any, message: str) -> None:
@@ -85,6 +86,18 @@ def test_what_is_not_a_target_raises(y: Any, message: str) -> None:
 def test_mixed_classes_raise() -> None:
     with pytest.raises(ValueError, match="kind mixes text with int"):
         as_classes(np.array(["a", 1], object), "kind")
+
+
+def test_odd_labels() -> None:
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):  # without a warning of the arithmetic
+        as_classes(np.array([1e300, -1e300]), "kind")
+    with pytest.raises(ValueError, match=r"kind has '\\ud800', which is not Unicode"):
+        as_classes(np.array(["a", "\ud800"], object), "kind")
+
+
+def test_a_target_whose_squares_are_zero_raises() -> None:
+    with pytest.raises(ValueError, match="y varies by less than 1e-150: give it in a smaller unit"):
+        NumericTarget.fit(np.array([1e-300, 2e-300]), "y")
 
 
 def test_a_column_vector_is_one_target_with_a_warning() -> None:

@@ -98,6 +98,7 @@ def test_what_is_not_utf8_is_noted(extra: str, expected: str) -> None:
         # Encodings.
         ("a,é\n1,2\n".encode("latin-1"), {"encoding": "utf-8"}, r"is not utf-8 \(.*\): give another encoding"),
         ("a,é\n1,2\n".encode("utf-16"), {"encoding": "latin-1"}, "starts with the mark of utf-16"),
+        (b"\xef\xbb\xbfa,\xe9\n1,2\n", {}, r"is not utf-8-sig \(.*\): write it again in one encoding"),
         ("a,é\n1,2\n".encode("utf-16-le"), {}, "is not text: byte 1 is 0x00.* give encoding='utf-16-le'"),
         ("a,b\n1,2\n", {"encoding": "klingon"}, "encoding='klingon' is not known"),
         ("a,b\n1,2\n", {"encoding": "base64"}, "encoding='base64' is not known"),
@@ -115,11 +116,3 @@ def test_given_options_win(separator: str) -> None:
     assert detected("a  b\n1  2\n", separator=" ").names == ("a", "b")
     assert detected("é,b\n1,2\n".encode("cp1250"), encoding="cp1250").names == ("é", "b")
     assert detected("é,b\n1,2\n".encode("utf-16-le"), encoding="utf-16-le").names == ("é", "b")
-
-
-@pytest.mark.parametrize("header", ["", "Unnamed: 0"])
-def test_a_saved_index_is_noted(header: str) -> None:
-    with pytest.warns(UserWarning, match="'Unnamed: 0', a first column without a name, .* saved index: drop it"):
-        assert detected(f"{header},a\n0,1\n").names == ("Unnamed: 0", "a")
-    with pytest.warns(UserWarning, match="columns without a name in line 1, read as 'Unnamed: 2'"):
-        assert detected("a,a.1,\n0,1,\n").names == ("a", "a.1", "Unnamed: 2")

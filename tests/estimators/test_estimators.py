@@ -398,7 +398,7 @@ def bad_data() -> list[Any]:
             pd.DataFrame(X).assign(note=[f"text {i}" for i in range(60)]).rename(columns=str),
             y,
             {},
-            "X has 60 different values in 60 rows of column 'note', such as 'text 0': it looks like free text",
+            r"X has columns that a network cannot use: 'note' \(an identifier: 60 different values in 60 rows",
             id="free text",
         ),
         pytest.param(
@@ -421,6 +421,9 @@ def bad_data() -> list[Any]:
         pytest.param(X[:, :0], y, {}, r"0 feature", id="no columns"),
         pytest.param(X, y, {"sample_weight": np.ones(3)}, "sample_weight", id="weights of another length"),
         pytest.param(X, y, {"sample_weight": -np.ones(60)}, "sample_weight has -1 in row 0", id="negative weight"),
+        pytest.param(X, y, {"sample_weight": ["x"] * 60}, "sample_weight must be numbers", id="weights of text"),
+        pytest.param(X, y, {"sample_weight": [1e306] * 60}, "sample_weight has 1e\\+306", id="huge weights"),
+        pytest.param(X, y, {"sample_weight": [1e-320] * 60}, "divide the weights by their mean", id="tiny weights"),
         pytest.param(
             X,
             y,

@@ -75,6 +75,8 @@ def test_numbers_and_classes_together() -> None:
     assert list(probabilities["kind"].columns) == ["low", "mid", "top"]
     assert model.score(frame[240:], targets[240:]) > 0.8
     assert model.graph_.targets == ("height", "kind", "ok")
+    unnamed = CastleMultiOutput(max_epochs=1, random_state=0).fit(X[:240], targets[:240])
+    pd.testing.assert_frame_equal(unnamed.predict(X[:3].tolist()), unnamed.predict(X[:3]))
 
 
 def test_one_target_is_as_with_a_regressor() -> None:

@@ -17,6 +17,7 @@ from castlereg import CastleRegressor, NetworkRegressor
 from castlereg.data.reading import read_columns
 from castlereg.data.table import measure
 from castlereg.network import initialize
+from castlereg.notices import FitWarning
 from castlereg.training import Plan, TrainedStack
 
 NAMES = st.sampled_from(["a", "a", "b", "", "two words", "<b>&", "naïve", "y", "x0", 0, 1, 2.5, None, ("t", 1)])
@@ -109,6 +110,7 @@ def check(model: Any, frame: pd.DataFrame, y: np.ndarray) -> None:
     """Fit and predict, or find the column's name in the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", FitWarning)
         warnings.filterwarnings("ignore", message="constant columns have no edges")
         warnings.filterwarnings("ignore", message="X has text in .* read as numbers|X has text that stands for missing")
         try:

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from castlereg import use_devices
-from castlereg.training import devices
+from castlereg.training import devices, train
+from tests.training.cases import assert_same, members, plan, table
 
 PATIENCE = 300  # seconds, for a machine that is busy with much else
 QUICK = {**os.environ, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}  # to compile, which is most of the time
@@ -58,7 +59,7 @@ def test_members_stop_at_different_epochs_here(folder: Path) -> None:
 @pytest.fixture
 def six_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "_mesh", lambda chosen: chosen)
-    monkeypatch.setattr(devices.jax, "local_devices", lambda: list("abcdef"))
+    monkeypatch.setattr(devices.jax, "local_devices", lambda backend=None: list("abcdef"))
 
 
 @pytest.mark.usefixtures("six_devices")
@@ -81,6 +82,16 @@ def test_chosen_devices_are_used_in_their_order() -> None:
         assert devices.training_mesh(1) == (known[-1],)
 
 
+@pytest.mark.usefixtures("six_devices")
+def test_the_users_default_device_trains_unless_others_are_chosen() -> None:
+    (first, *_) = jax.devices()
+    with jax.default_device(first):
+        assert devices.training_mesh(9) == (first,)
+        with use_devices(2):
+            assert devices.training_mesh(9) == ("a", "b")
+    assert devices.training_mesh(9) == tuple("abcdef")
+
+
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
@@ -98,3 +109,45 @@ def test_a_bad_choice_of_devices_is_named(chosen: Any, message: str) -> None:
 def test_more_devices_than_there_are_is_an_error() -> None:
     with use_devices(10**6), pytest.raises(ValueError, match=r"use_devices\(1000000\), but JAX has"):
         devices.training_mesh(1)
+
+
+# --- settings of JAX -----------------------------------------------------------------------------
+
+
+def test_checks_that_the_user_has_set_for_other_code_change_nothing() -> None:
+    task = table(), members(2), plan((5,), epochs=3)
+    usual = train(*task)
+    with (
+        jax.debug_nans(True),
+        jax.debug_infs(True),
+        jax.numpy_rank_promotion("raise"),
+        jax.numpy_dtype_promotion("strict"),
+        jax.transfer_guard("disallow"),
+    ):
+        assert_same(train(*task), usual)
+        assert jax.config.jax_debug_nans, "they are as before"  # type: ignore[attr-defined]
+
+
+def test_settings_are_the_users_until_the_first_fit_and_stay_where_given() -> None:
+    script = """
+import jax
+before = dict(jax.config.values)
+import castlereg.estimators
+from castlereg.training import devices
+assert jax.config.values == before, "importing changes nothing"
+jax.config.update("jax_num_cpu_devices", 3)
+jax.config.update("jax_compilation_cache_dir", "")  # no cache
+given = dict(jax.config.values)
+assert len(devices.training_mesh(9).devices) == 3
+assert jax.config.values == given
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)
+
+
+def test_a_cache_folder_that_cannot_be_written_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "file")
+    before = dict(jax.config.values)
+    with pytest.warns(UserWarning, match=r"jax cannot be written .* set JAX_COMPILATION_CACHE_DIR"):
+        devices._use_own_cache()
+    assert jax.config.values == before

@@ -137,9 +137,13 @@ def reason(error: BaseException) -> str:
 
 @contextmanager
 def _notes(silent: bool) -> Iterator[None]:
+    said: set[str] = set()
+
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not silent:
-            err.print(f"castlereg: note: {one_line(str(message))}", markup=False)
+        text = one_line(str(message))
+        if not silent and text not in said:
+            err.print(f"castlereg: note: {text}", markup=False)
+        said.add(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -6,6 +6,7 @@ extension types are rejected by name; of what pandas wrote beside a table only t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -87,26 +88,23 @@ def _opened(path: Path) -> Iterator[Any]:
         import pyarrow.parquet as pq
     except ImportError:
         raise ImportError(f"reading {kind} needs the package pyarrow: pip install 'castlereg[arrow]'") from None
+    file: Any = None
     try:
         if path.suffix.lower() in PARQUET:
             # Without buffers of whole row groups, which may be as large as the table.
-            file: Any = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
+            file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
         else:
             file = _Feather(path)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"file {str(path)!r} is not {kind}: {_line(error)}") from None
-    try:
         yield file
-    except (pa.ArrowInvalid, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        if getattr(error, "errno", None) is not None:
             raise
-        raise ValueError(f"file {str(path)!r} is damaged: {_line(error)}") from None
+        state = f"is not {kind}" if file is None else "is damaged"
+        reason = " ".join(str(error).split())
+        raise ValueError(f"file {str(path)!r} {state} ({reason}): get the file again") from None
     finally:
-        file.close()
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+        if file is not None:
+            file.close()
 
 
 def _batches(file: Any, columns: Sequence[str], rows: int) -> Iterator[Any]:
@@ -122,22 +120,32 @@ def _selected(file: Any, columns: Sequence[str]) -> Any:
 def _kinds(path: Path) -> dict[str, str]:
     """Return the kind of every column of a file but the index that pandas wrote."""
     with _opened(path) as file:
-        schema = file.schema_arrow
-    index = {name for name in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(name, str)}
-    kinds: dict[str, str] = {}
-    for column in schema:
-        extension = (column.metadata or {}).get(b"ARROW:extension:name")
-        if extension is not None or hasattr(column.type, "extension_name"):
-            name = column.type.extension_name if extension is None else extension.decode(errors="replace")
-            raise ValueError(
-                f"column {column.name!r} of {str(path)!r} has the extension type {name!r}, which is not read: "
-                "write it as numbers, text or dates"
-            )
-        if column.name in kinds:
-            raise ValueError(f"file {str(path)!r} has several columns named {column.name!r}: rename them")
-        if column.name not in index and not column.name.startswith("__index_level_"):
-            kinds[column.name] = _kind(column.type)
+        index = _index_columns(file.schema_arrow)
+        kinds: dict[str, str] = {}
+        for column in file.schema_arrow:
+            _check_extension(column, path)
+            if column.name in kinds:
+                raise ValueError(f"file {str(path)!r} has several columns named {column.name!r}: rename them")
+            if column.name not in index and not column.name.startswith("__index_level_"):
+                kinds[column.name] = _kind(column.type)
     return kinds
+
+
+def _check_extension(column: Any, path: Path) -> None:
+    extension = (column.metadata or {}).get(b"ARROW:extension:name")
+    if extension is not None or hasattr(column.type, "extension_name"):
+        name = column.type.extension_name if extension is None else extension.decode(errors="replace")
+        raise ValueError(
+            f"column {column.name!r} of {str(path)!r} has the extension type {name!r}, which is not read: "
+            "write it as numbers, text or dates"
+        )
+
+
+def _index_columns(schema: Any) -> list[Any]:
+    """Return the names of the columns that pandas wrote as the index of its frame."""
+    written = schema.pandas_metadata
+    index = written.get("index_columns") if isinstance(written, dict) else None
+    return index if isinstance(index, list) else []
 
 
 def _kind(dtype: Any) -> str:

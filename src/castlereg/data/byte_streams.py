@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +19,10 @@ from typing import Any, BinaryIO, cast
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
 _LARGEST_UNPACKED = 1 << 30  # bytes that a zip may become by more than the ratio below
 _LARGEST_RATIO = 200
+
+
+# What damaged files raise; an OSError of the disk has another number than EINVAL, of which a zip makes use.
+_DAMAGES = (EOFError, OSError, NotImplementedError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True)
@@ -37,12 +43,13 @@ class ByteSource:
         try:
             with self._stream() as stream:
                 yield stream
-        except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile) as error:
-            raise self._damaged(error) from None
-        except OSError as error:
-            if not self.compression or error.errno is not None:
+        except _DAMAGES as error:
+            if not self.compression or getattr(error, "errno", None) not in (None, errno.EINVAL):
                 raise
-            raise self._damaged(error) from None
+            reason = " ".join(str(error).split()) or "it is cut off"
+            raise ValueError(
+                f"{self} cannot be decompressed as {self.compression} ({reason}): get the file again"
+            ) from None
 
     def _stream(self) -> Any:
         if self.content is not None:
@@ -50,10 +57,6 @@ class ByteSource:
         if self.compression == ".zip":
             return _zip_stream(self.path, self.member)
         return _OPENERS[self.compression](self.path)
-
-    def _damaged(self, error: Exception) -> ValueError:
-        reason = str(error).strip() or "it is cut off"
-        return ValueError(f"{self} cannot be decompressed as {self.compression} ({reason}): get the file again")
 
     @contextmanager
     def lines(self, encoding: str) -> Iterator[io.TextIOWrapper]:
@@ -92,31 +95,32 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
 
 def table_in_zip(path: Path, suffixes: Sequence[str]) -> str:
     """Return the name of the only table in a zip: of its only file, or of the only one with a table's suffix."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            infos = archive.infolist()
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"file {str(path)!r} is not a zip ({error}): get the file again") from None
-    files = [info for info in infos if not info.is_dir() and not _is_hidden(info.filename)]
+    files = [info for info in check_zip(path) if not info.is_dir() and not _is_hidden(info.filename)]
     tables = [info for info in files if PurePosixPath(info.filename.lower()).suffix in suffixes] or files
     if len(tables) != 1:
         names = ", ".join(repr(info.filename) for info in tables[:10]) + (", ..." if len(tables) > 10 else "")
         holds = f"{len(tables)} tables ({names}): unpack it and give" if tables else "no table: give"
         raise ValueError(f"file {str(path)!r} holds {holds} one of {', '.join(suffixes)}")
-    (table,) = tables
-    if table.flag_bits & 1:
+    if tables[0].flag_bits & 1:
         raise ValueError(f"file {str(path)!r} is encrypted: unpack it first")
-    check_unpacked_size(path, [table])
-    return table.filename
+    return tables[0].filename
 
 
-def check_unpacked_size(path: Path, infos: Sequence[zipfile.ZipInfo]) -> None:
-    """Raise for a zip that becomes absurdly large."""
-    unpacked, packed = (sum(sizes) for sizes in zip(*((i.file_size, i.compress_size) for i in infos), strict=True))
+def check_zip(path: Path) -> list[zipfile.ZipInfo]:
+    """Return the members of a zip; raise if it is damaged, or would become absurdly large."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (*_DAMAGES, ValueError, struct.error) as error:
+        if getattr(error, "errno", None) not in (None, errno.EINVAL):
+            raise
+        raise ValueError(f"file {str(path)!r} is not a zip ({error}): get the file again") from None
+    packed, unpacked = sum(member.compress_size for member in members), sum(member.file_size for member in members)
     if unpacked > _LARGEST_UNPACKED and unpacked > _LARGEST_RATIO * packed:
         raise ValueError(
             f"file {str(path)!r} would grow from {packed:,} to {unpacked:,} bytes: if that is right, unpack it first"
         )
+    return members
 
 
 def _is_hidden(name: str) -> bool:

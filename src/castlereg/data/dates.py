@@ -32,6 +32,7 @@ PERIODS: dict[Season, float] = {"year": 365.2425, "week": 7.0, "day": 1.0}
 
 _SHORTEST: dict[Season, float] = {"year": 700.0, "week": 14.0, "day": 2.0}  # spans that show a season, in days
 _PLAUSIBLE = range(1800, 2201)  # years of months without a day, which might be codes
+_LONGEST = 60  # characters of a date
 _EPOCH = date(1970, 1, 1).toordinal()
 _MONTHS = (
     *("january", "february", "march", "april", "may", "june"),
@@ -67,7 +68,7 @@ def parsed(text: str, reading: Reading) -> float | None:
     >>> parsed("2/1/1970", "day first"), parsed("2/1/1970", "month first"), parsed("30.2.2024", "day first")
     (1.0, 31.0, None)
     """
-    match = _FORMS[reading].fullmatch(text.strip())
+    match = _FORMS[reading].fullmatch(text.strip()) if len(text) < _LONGEST else None
     if match is None:
         return None
     found = match.groupdict()

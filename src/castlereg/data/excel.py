@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from castlereg.data.byte_streams import check_unpacked_size
+from castlereg.data.byte_streams import check_zip
 from castlereg.data.reading import ALWAYS_MISSING
 from castlereg.data.text_format import column_names
 from castlereg.notices import warn_user
@@ -25,8 +24,9 @@ def read(path: Path, sheet: str | None) -> pd.DataFrame:
     what = f"file {str(path)!r}"
     with _book(path, stored_values=True) as book:
         sheets = {page.title: page for page in book.worksheets}
-        name = _chosen(list(sheets), sheet, what)
+        name = sheet if sheet is not None and sheet in sheets else next(iter(sheets))
         rows = [(k, list(row)) for k, row in enumerate(sheets[name].iter_rows(values_only=True), 1)]
+    _check_sheet(list(sheets), sheet, what)
     rows = [(number, row) for number, row in rows if any(cell is not None for cell in row)]
     if not rows:
         raise ValueError(f"sheet {name!r} of {what} cannot be read as a table: it is empty")
@@ -46,7 +46,7 @@ def _column(cells: Sequence[Any]) -> pd.Series:
     return pd.Series([None if isinstance(cell, str) and cell in ALWAYS_MISSING else cell for cell in cells])
 
 
-def _chosen(names: Sequence[str], sheet: str | None, what: str) -> str:
+def _check_sheet(names: Sequence[str], sheet: str | None, what: str) -> None:
     if sheet is not None and sheet not in names:
         hint = did_you_mean(sheet, names) or f"; there are {', '.join(map(repr, names))}"
         raise ValueError(f"{what} has no sheet {sheet!r}{hint}")
@@ -55,7 +55,6 @@ def _chosen(names: Sequence[str], sheet: str | None, what: str) -> str:
             f"{what} has {len(names)} sheets, and the first, {names[0]!r}, is read: name another as "
             f"'...xlsx#{names[1]}'"
         )
-    return names[0] if sheet is None else sheet
 
 
 def _check_formulas(
@@ -66,13 +65,14 @@ def _check_formulas(
     if not missing:
         return
     with _book(path, stored_values=False) as book:
-        for number, row in enumerate(book[sheet].iter_rows(), 1):
-            for j, cell in enumerate(row):
-                if cell.data_type == "f" and (number, j) in missing:
-                    raise ValueError(
-                        f"row {number} of {what} has a formula without a value in column {names[j]!r}: open and save "
-                        "the file in a spreadsheet program"
-                    )
+        rows = enumerate(book[sheet].iter_rows(), 1)
+        cells = ((number, j) for number, row in rows for j, cell in enumerate(row) if cell.data_type == "f")
+        formula = next((cell for cell in cells if cell in missing), None)
+    if formula is not None:
+        raise ValueError(
+            f"row {formula[0]} of {what} has a formula without a value in column {names[formula[1]]!r}: open and save "
+            "the file in a spreadsheet program"
+        )
 
 
 @contextmanager
@@ -81,14 +81,13 @@ def _book(path: Path, *, stored_values: bool) -> Iterator[Any]:
         from openpyxl import load_workbook
     except ImportError:
         raise ImportError("reading Excel needs the package openpyxl: pip install 'castlereg[excel]'") from None
+    check_zip(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            unpacked = archive.infolist()
-        check_unpacked_size(path, unpacked)
         book = load_workbook(path, read_only=True, data_only=stored_values, keep_links=False)
         try:
             yield book
         finally:
             book.close()
-    except (SyntaxError, KeyError, TypeError, IndexError, AttributeError, zipfile.BadZipFile) as error:
-        raise ValueError(f"file {str(path)!r} is not an Excel workbook that can be read: {error}") from None
+    except Exception as error:  # openpyxl does not check what it reads: any error may come
+        reason = " ".join(str(error).split())
+        raise ValueError(f"file {str(path)!r} is not an Excel workbook that can be read ({reason})") from None

@@ -20,6 +20,7 @@ from castlereg.data.number_marks import plain_numbers
 from castlereg.data.reading import ALWAYS_MISSING
 from castlereg.data.text_format import SEPARATORS, WHITESPACE, TextFormat, detect
 from castlereg.data.writing import check_table_suffix, write_table
+from castlereg.notices import warn_user
 from castlereg.options import did_you_mean
 
 __all__ = ["TableFile", "check_columns", "check_table_suffix", "write_table"]
@@ -65,10 +66,15 @@ class TableFile:
             How a text file is written; detected by default. The separator is one character, a space means any
             spaces and tabs.
         """
-        given = {"separator": separator, "decimal": decimal, "encoding": encoding}
-        path = Path(path)
+        file = cls._opened(Path(path), {"separator": separator, "decimal": decimal, "encoding": encoding})
+        _note_unnamed(file)
+        return file
+
+    @classmethod
+    def _opened(cls, path: Path, given: Mapping[str, str | None]) -> TableFile:
         if str(path) == "-":
             source = ByteSource(path, content=_standard_input())
+            _check_kind(source, ".csv")
             return cls._of_text(source, SEPARATORS, given)
         path, sheet = _without_sheet(path)
         if not path.exists():
@@ -92,8 +98,7 @@ class TableFile:
         return cls(path, (path,), format_, tuple(arrow_files.columns_of([path])), source)
 
     @classmethod
-    def _of_text(cls, source: ByteSource, separators: Sequence[str], given: dict[str, str | None]) -> TableFile:
-        _check_kind(source, ".csv")
+    def _of_text(cls, source: ByteSource, separators: Sequence[str], given: Mapping[str, str | None]) -> TableFile:
         text = detect(source, separators, **given)
         return cls(source.path, (source.path,), "csv", text.names, source, text)
 
@@ -189,6 +194,18 @@ def check_columns(wanted: Sequence[str], known: Sequence[str], file: TableFile) 
             shown = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
             hint = did_you_mean(str(name), known, cutoff=0.5) or f"; there are {shown}"
             raise ValueError(f"{file} has no column {name!r}{hint}")
+
+
+def _note_unnamed(file: TableFile) -> None:
+    """Warn about columns without names; the first is usually an index that pandas saved."""
+    unnamed = [name for name in file.names if name.startswith("Unnamed: ")]
+    if unnamed and unnamed[0] == file.names[0]:
+        warn_user(
+            f"{file} has {unnamed[0]!r}, a first column without a name, which looks like a saved index: drop it "
+            f"(--drop {unnamed[0]!r}), or write the table without it (index=False)"
+        )
+    elif unnamed:
+        warn_user(f"{file} has columns without a name, read as {', '.join(map(repr, unnamed))}: name or drop them")
 
 
 def _standard_input() -> bytes:

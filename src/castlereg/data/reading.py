@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Number
@@ -150,9 +150,7 @@ def _as_array(X: Any, what: str) -> NDArray[Any]:
 
 def _read_frame(X: Any, what: str, ignored: Collection[int]) -> Columns:
     names = [str(name) for name in X.columns]
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise ValueError(f"{what} has {count} columns named {name!r}: rename them, so that each is its own node")
+    check_names(names, what)
     if isinstance(X, pd.DataFrame):
         dtypes = list(X.dtypes)
         if all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in dtypes):
@@ -161,7 +159,28 @@ def _read_frame(X: Any, what: str, ignored: Collection[int]) -> Columns:
         return _read_series([X.iloc[:, j] for j in range(len(names))], names, what, ignored)
     columns = [X[name] for name in X.columns]
     arrays = [column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column) for column in columns]
+    for array, name in zip(arrays, names, strict=True):
+        if array.ndim != 1:
+            raise ValueError(
+                f"{what} has lists in column {name!r}: make a column of each of their elements, or drop it"
+            )
     return _read_series([pd.Series(array) for array in arrays], names, what, ignored)
+
+
+def check_names(names: Sequence[str], what: str) -> None:
+    """Raise for names that are there twice or are not Unicode."""
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"{what} has {count} columns named {name!r}: rename them, so that each is its own node")
+    check_unicode(names, f"the names of {what}")
+
+
+def check_unicode(texts: Iterable[str], where: str) -> None:
+    """Raise for text that no file can hold: half of a pair of surrogates."""
+    for text in texts:
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+            shown = repr(text) if len(text) <= 40 else repr(text[:37]) + "..."
+            raise ValueError(f"{where} has {shown}, which is not Unicode text (a lone surrogate): replace it")
 
 
 def _read_series(columns: list[pd.Series], names: list[str], what: str, ignored: Collection[int]) -> Columns:
@@ -190,7 +209,7 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
         )
     holds = pd.api.types.infer_dtype(column[column.notna()])  # NaT among numbers is missing like any other
     if holds == "string":
-        return _read_texts(column, name)
+        return _read_texts(column, name, what)
     if holds in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
         cells = [np.nan if missing else as_float(v) for v, missing in zip(column, column.isna(), strict=True)]
         return np.array(cells, np.float64), ColumnType(name)
@@ -203,10 +222,11 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
     reject_objects(column, name, what)
 
 
-def _read_texts(column: pd.Series, name: str) -> tuple[NDArray[np.float64], ColumnType]:
+def _read_texts(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
     """Read texts as levels, and those that stand for missing values as missing."""
     codes, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
     levels = [str(text) for text in texts]
+    check_unicode(levels, f"column {name!r} of {what}")
     is_missing = np.array([stands_for_missing(level) for level in levels], bool)
     if not is_missing.any():
         return _in_order(codes, levels, ColumnType(name, "text"))
@@ -235,6 +255,8 @@ def _days(column: pd.Series) -> NDArray[np.float64]:
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     values = column.to_numpy()
+    if values.dtype.kind == "O":  # dates of Arrow, which have no time
+        values = pd.to_datetime(column.astype(object)).to_numpy()
     if values.dtype.kind == "M":
         values = values - np.datetime64(0, "D")
     return np.asarray(values / _DAY, np.float64)
@@ -262,6 +284,7 @@ def _read_categories(column: pd.Series, name: str, what: str) -> tuple[NDArray[n
         levels, column_type = [float(level) for level in levels], ColumnType(name, declared=True)
     elif holds in ("string", "datetime64", "datetime", "date", "period", "interval"):
         levels, column_type = [str(level) for level in levels], ColumnType(name, "text", declared=True)
+        check_unicode(levels, f"column {name!r} of {what}")
     else:
         reject_objects(pd.Series(categories, dtype=object), name, what)
     if column.cat.ordered:

@@ -44,6 +44,7 @@ ColumnKind = Literal["numeric", "binary", "categorical", "ordinal", "unusable"]
 
 MOST_LEVELS = 100  # more make wide layers of weights that a few rows each must teach
 _MOST_ORDINAL_VALUES = 10
+SMALLEST_RANGE = 1e-150  # of values that vary: the squares of smaller ones are zero
 _ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # different numbers beyond which a column is numeric whatever follows
 OTHER = "(other)"
 
@@ -144,7 +145,7 @@ class ColumnSurvey:
             self._dates.add(present)
         elif self._numbered is not None:
             self._numbered.append(present)
-            if self.missing or not _may_number_rows(column, self._numbered):
+            if not _may_number_rows(column, self._numbered):
                 self._numbered = None
 
     def _count(self, levels: Sequence[Level], counts: NDArray[np.int64]) -> None:
@@ -169,13 +170,21 @@ class ColumnSurvey:
         values = np.array(sorted({*self.some_values, self.lowest, self.highest}) if self.some_values else [])
         if column.levels is not None or (self.categorical and not is_constant(values)):
             column, counts = self.counted_levels()
-            is_text = column.holds == "text" and not (column.declared or self.categorical or self.too_many)
-            return (self._of_texts(column, counts, what) if is_text else None) or self._of_levels(column, counts)
+            if column.holds == "text" and not (column.declared or self.too_many):
+                if self.categorical:
+                    column, counts = _with_numbers(column, counts)
+                else:
+                    decision = self._of_texts(column, counts, what)
+                    if decision is not None:
+                        return decision
+            return self._of_levels(column, counts)
         if column.holds == "dates":
             schema = _schema_of_dates(column, values, missing, self._dates)
             return Decision(replace(schema, reading=self.reading), marks=tuple(sorted(self._marks)))
         schema = _schema_of_numbers(column, values, missing, _noted(marks))
-        unusable = _numbers_of_rows(column.name, np.concatenate(self._numbered)) if self._numbered else ""
+        unusable = (
+            _numbers_of_rows(column.name, np.concatenate(self._numbered)) if self._numbered and not missing else ""
+        )
         return Decision(schema, tuple(marks) or None, unusable=unusable)
 
     def _of_texts(self, column: ColumnType, counts: NDArray[np.int64], what: str) -> Decision | None:
@@ -215,6 +224,17 @@ class ColumnSurvey:
             more = "more than " if self.too_many else ""
             unusable = f"{sort}: {more}{len(levels)} different values in {more}{rows} rows, such as {shown(texts, 1)}"
         return Decision(schema, marks=tuple(sorted(self._marks)), unusable=unusable)
+
+
+def _with_numbers(column: ColumnType, counts: NDArray[np.int64]) -> tuple[ColumnType, NDArray[np.int64]]:
+    """Turn levels that are plain numbers written as text into these numbers, as they would be in a file."""
+    texts = [str(level) for level in column.levels or ()]
+    numbers = None if are_codes(texts) else as_numbers(texts)
+    if numbers is None or np.isnan(numbers).any():
+        return column, counts
+    levels, index = np.unique(numbers, return_inverse=True)
+    column = replace(column, holds="numbers", levels=tuple(levels.tolist()))
+    return column, np.bincount(index, counts, len(levels)).astype(np.int64)
 
 
 def _numbers_of_rows(name: str, values: NDArray[np.float64]) -> str:
@@ -378,7 +398,7 @@ def is_constant(values: NDArray[np.float64]) -> bool:
     if not len(values):
         return True
     lowest, highest = float(values.min()), float(values.max())
-    return highest - lowest <= 4 * sys.float_info.epsilon * max(abs(lowest), abs(highest))
+    return highest - lowest <= max(SMALLEST_RANGE, 4 * sys.float_info.epsilon * max(abs(lowest), abs(highest)))
 
 
 # --- cells by a known schema ---------------------------------------------------------------------
@@ -390,7 +410,10 @@ def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = 
     Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values. Those of
     unusable columns are 0.
     """
-    pairs = list(zip(schema, columns.types, strict=True))
+    pairs = [
+        (known, _without_values(column) if known.holds != column.holds and _is_empty(columns, j) else column)
+        for j, (known, column) in enumerate(zip(schema, columns.types, strict=True))
+    ]
     for known, column in pairs:
         if known.holds != column.holds and {known.holds, column.holds} <= {"numbers", "dates", "durations"}:
             raise _another_kind(column, known, what)
@@ -419,12 +442,23 @@ def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = 
     return Columns(cells, tuple(ColumnType(known.name, known.holds, known.levels) for known in schema))
 
 
+def _is_empty(columns: Columns, j: int) -> bool:
+    """Tell whether a column has missing values only: it may be of any kind then."""
+    return columns.types[j].levels is None and bool(np.isnan(columns.column(j)).all())
+
+
+def _without_values(column: ColumnType) -> ColumnType:
+    return ColumnType(column.name, "nothing")
+
+
 def known_levels(
     cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str
 ) -> NDArray[np.float64]:
     """Find a column's levels among those of the schema: their indices, and -1 for unknown ones."""
     if column.holds == "nothing":
         return cells
+    if column.holds == "text" and schema.holds == "numbers":
+        cells, column = values_of_levels(cells, column, schema, what), ColumnType(column.name)
     if column.holds != schema.holds:
         raise _another_kind(column, schema, what)
     index = {level: float(i) for i, level in enumerate(schema.levels or ())}

@@ -16,9 +16,9 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
 
 from castlereg.data.dates import as_dates
-from castlereg.data.reading import as_float, check_range, is_frame
+from castlereg.data.reading import as_float, check_names, check_range, check_unicode, is_frame
 from castlereg.data.rows import Rows
-from castlereg.data.schema import is_constant
+from castlereg.data.schema import SMALLEST_RANGE, is_constant
 from castlereg.data.table import center_and_spread
 from castlereg.data.texts import FEW, MISSING_MARKS, are_codes, shown, stands_for_missing, what_is_wrong
 from castlereg.data.texts import as_numbers as texts_as_numbers
@@ -42,6 +42,8 @@ class NumericTarget:
     def fit(cls, y: NDArray[np.float64], name: str) -> NumericTarget:
         """Measure a target, shape (rows,)."""
         if is_constant(y):
+            if 0 < y.max() - y.min() <= SMALLEST_RANGE:
+                raise ValueError(f"{name} varies by less than {SMALLEST_RANGE:g}: give it in a smaller unit")
             raise ValueError(f"{name} is {y[0]:g} in every row: there is nothing to learn from a constant target")
         return cls(name, *center_and_spread(y))
 
@@ -228,6 +230,7 @@ def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
         names = [what] if len(columns) == 1 else [f"{what}{k}" for k in range(len(columns))]
     if not columns:
         raise ValueError(f"{what} has no columns: give at least one target")
+    check_names(names, what)
     return columns, names
 
 
@@ -253,10 +256,10 @@ def _numbers_of_texts(values: list[str], name: str) -> list[Any]:
     codes, texts = pd.factorize(np.array(values, object))
     numbers = texts_as_numbers(list(texts))
     if numbers is None:
-        wrong = what_is_wrong(list(texts))
+        numbers = np.array([np.nan if (n := texts_as_numbers([text])) is None else n[0] for text in texts])
+        wrong = what_is_wrong(list(texts)) if np.isnan(numbers).mean() > 0.5 else None
         if wrong is not None:
             raise ValueError(f"{name} has text that is {wrong}")
-        numbers = np.array([np.nan if (n := texts_as_numbers([text])) is None else n[0] for text in texts])
     return [
         value if np.isnan(number) else number for value, number in zip(values, numbers[codes].tolist(), strict=True)
     ]
@@ -272,7 +275,10 @@ def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
             )
     if column.dtype.kind == "f" and np.isinf(column).any():
         raise ValueError(f"{name} contains infinity in row {int(np.argmax(np.isinf(column)))}, which is not a class")
-    check_classification_targets(column)
+    with np.errstate(invalid="ignore"):  # scikit-learn turns numbers into integers, also those that are too large
+        check_classification_targets(column)
+    if column.dtype.kind == "O":
+        check_unicode([value for value in set(column) if isinstance(value, str)], name)
     return column
 
 

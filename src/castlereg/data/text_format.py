@@ -68,20 +68,22 @@ def detect(
         raise ValueError(f"decimal={decimal!r} must be '.' or ','")
     if decimal == separator == ",":
         raise ValueError("separator and decimal are both ',': give the one that the file has")
-    for name in _encodings(source, encoding):
+    encodings = _encodings(source, encoding)
+    for name in encodings:
         try:
             detected = _detect(source, separators, separator, decimal, name)
         except UnicodeError as error:
-            if encoding is not None:
-                raise ValueError(f"{source} is not {encoding} ({error}): give another encoding") from None
-            continue
+            if name != encodings[-1]:
+                continue
+            advice = "write it again in one encoding" if encoding is None else "give another encoding"
+            raise ValueError(f"{source} is not {encoding or name} ({error}): {advice}") from None
         except csv.Error as error:
             raise ValueError(f"{source} cannot be read as a table ({error}): is a quote not closed?") from None
         if encoding is None and name in ("cp1252", "latin-1"):
             shown = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}[name]
             warn_user(f"{source} is not UTF-8 and was read as {shown}: give its encoding if letters look wrong")
-        return detected
-    raise AssertionError("every file is Latin-1")
+        break
+    return detected
 
 
 def _detect(
@@ -204,7 +206,7 @@ def _counted(n: int, noun: str) -> str:
 
 
 def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...]:
-    """Return the names of the columns; reject names that come twice and a first row of numbers, note empty names.
+    """Return the names of the columns; reject names that come twice and a first row of numbers.
 
     Examples
     --------
@@ -238,13 +240,6 @@ def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...
                 f"{what} has {count} columns named {name!r} ({columns}): rename them in {where}, so that each is "
                 "its own node"
             )
-    if names[0].startswith("Unnamed: 0"):
-        warn_user(
-            f"{what} has {names[0]!r}, a first column without a name, which looks like a saved index: drop it "
-            f"(--drop {names[0]!r}), or write the table without it (index=False)"
-        )
-    elif unnamed:
-        warn_user(f"{what} has columns without a name in {where}, read as {', '.join(map(repr, unnamed))}")
     return names
 
 

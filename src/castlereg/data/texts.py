@@ -21,6 +21,7 @@ MISSING_MARKS = frozenset([*ALWAYS_MISSING, "-", "--", ".", "na", "Null", "none"
 
 FEW = 20  # different texts that may be levels whatever they look like
 _MOSTLY = 0.8  # share of numbers, or of dates, from which on other texts are odd ones among them
+_LONGEST = 60  # characters of a number with its marks
 _BOOLEANS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 _CODE = re.compile(r"[+-]?0\d+")  # a leading zero means something in a code only
 
@@ -91,7 +92,7 @@ def what_is_wrong(texts: Sequence[str]) -> str | None:
         return None
     texts = [text for text in texts if text.strip() not in MISSING_MARKS]
     plain = {text for text in texts if as_numbers([text]) is not None}
-    matches = {text: _WITH_MARKS.fullmatch(text.strip()) for text in texts if text not in plain}
+    matches = {t: _WITH_MARKS.fullmatch(t.strip()) if len(t) < _LONGEST else None for t in texts if t not in plain}
     marked = {text: match for text, match in matches.items() if match is not None}
     units = {match["unit"] or match["currency"] for match in marked.values()}
     if len(units) <= 3 and FEW < len(plain) + len(marked) >= _MOSTLY * len(texts):

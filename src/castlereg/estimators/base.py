@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
 _NARROWEST = 8
+_SMALLEST, _LARGEST = 1e-30, 1e38  # weights, and their sum
 
 Sizes = Literal["auto"] | tuple[int, ...]
 Features = Sequence[str] | Sequence[int] | Sequence[bool] | None
@@ -383,9 +384,20 @@ def _different(names: list[str]) -> list[str]:
 
 
 def checked_weight(sample_weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Check weights of rows, as scikit-learn does, and that none is negative."""
-    weight: NDArray[np.float64] = _check_sample_weight(sample_weight, np.empty((n_rows, 0)), dtype=np.float64)
+    """Check weights of rows, as scikit-learn does, and that none is negative or beyond float32."""
+    try:
+        weight: NDArray[np.float64] = _check_sample_weight(sample_weight, np.empty((n_rows, 0)), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if "sample_weight" in str(error):
+            raise
+        raise ValueError(f"sample_weight must be numbers, one for each row: {error}") from None
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight has {weight[row]:g} in row {row}: weights must not be negative")
+    largest = float(weight.max(initial=0.0))
+    if largest * n_rows > _LARGEST or 0 < largest < _SMALLEST:
+        raise ValueError(
+            f"sample_weight has {largest:g} as its largest value, beyond the range of float32 that networks compute "
+            "in: divide the weights by their mean"
+        )
     return weight

@@ -18,6 +18,10 @@ def _has_classes(model: MultiOutput) -> bool:
     return "model_" in vars(model) and bool(model.model_.classes)
 
 
+def _index(X: ArrayLike) -> pd.Index | None:
+    return X.index if isinstance(X, pd.DataFrame) else None
+
+
 class MultiOutput(NetworkEstimator):
     """What every estimator of mixed targets does."""
 
@@ -40,7 +44,7 @@ class MultiOutput(NetworkEstimator):
             value if isinstance(target, NumericTarget) else target.classes[value.argmax(axis=1)]
             for target, value in zip(self.model_.targets, values, strict=True)
         ]
-        return pd.DataFrame(dict(zip(self.target_names_, columns, strict=True)), index=getattr(X, "index", None))
+        return pd.DataFrame(dict(zip(self.target_names_, columns, strict=True)), index=_index(X))
 
     @available_if(_has_classes)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> dict[str, pd.DataFrame] | pd.DataFrame:
@@ -55,9 +59,8 @@ class MultiOutput(NetworkEstimator):
         dict of str to DataFrame
             By target; one column per class. The frame itself when there is just one target.
         """
-        index = getattr(X, "index", None)
         probabilities = {
-            name: pd.DataFrame(value, columns=target.classes, index=index)
+            name: pd.DataFrame(value, columns=target.classes, index=_index(X))
             for name, target, value in zip(self.target_names_, self.model_.targets, self._predicted(X), strict=True)
             if not isinstance(target, NumericTarget)
         }

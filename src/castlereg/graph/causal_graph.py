@@ -270,7 +270,7 @@ class CausalGraph(GraphFormats):
             lines.append(f"Confidence is the agreement of {self.agreement_of}.")
         if edges["confidence"].isna().any():
             lines.append(
-                f"Confidence and direction are not known (NaN), as one network shows neither: {FOR_CONFIDENCE}."
+                f"Confidence and direction are not known (NaN), because one network cannot show them: {FOR_CONFIDENCE}."
             )
         if self.traits is not None:
             lines += self.traits.remarks(self.weight_array)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from castlereg import estimators
 from castlereg.data.targets import NumericTarget, Target, TargetKind
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
+from castlereg.notices import FitWarning
 from castlereg.regularizers.castle import castle_of
 from castlereg.report.rivals import MOST_ROWS, RIVALS, predicted_by
 
@@ -66,7 +68,9 @@ def out_of_fold(
             train, held_out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
             for name, method in methods.items():
                 fitted = clone(method).set_params(random_state=seeds[fold])
-                fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FitWarning)  # the fit of the model has said them
+                    fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
                 predicted = fitted.model_.predict(read_features(fitted, _safe_indexing(X, held_out)))
                 for k, (target, known) in enumerate(zip(targets, fitted.model_.targets, strict=True)):
                     predictions[name][k][_cells(held_out, target, known)] = predicted[k]

@@ -6,6 +6,7 @@ import base64
 import datetime
 import hashlib
 import json
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +20,7 @@ from castlereg.graph.drawing.svg import printable
 from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
 from castlereg.report.content import ReportContent, report_content
 from castlereg.report.graph_view import GraphContent
-from castlereg.report.scores import decimals_of, number
+from castlereg.report.scores import number
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -168,9 +169,24 @@ def page_template() -> Template:
         # str itself, not Markup, which is what macros return.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
-    environment.filters |= {"number": number, "weight": "{:#.3g}".format, "group": "{:,}".format, "percent": _percent}
-    environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart, decimals_of)}
+    environment.filters |= {
+        "number": number,
+        "weight": "{:#.3g}".format,
+        "group": "{:,}".format,
+        "unturned": unturned,
+        "percent": _percent,
+    }
+    environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart)}
     return environment.get_template("page.html")
+
+
+def unturned(text: str) -> str:
+    r"""Remove characters that turn the direction of what follows; one name in a sentence would turn the rest of it.
+
+    >>> unturned("Into y: a\u202eb, c.")
+    'Into y: ab, c.'
+    """
+    return re.sub("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text)
 
 
 def _percent(value: float | None) -> str:

@@ -55,8 +55,8 @@ def few_rows(n_rows: int, n_columns: int) -> str | None:
     if n_rows >= max(_FEW_ROWS, n_columns + _ROWS_BEYOND_COLUMNS):
         return None
     return (
-        f"{n_rows} rows for {n_columns} columns are few: scores and edges will change with other rows; compare several "
-        "folds or seeds"
+        f"{n_rows} rows for {n_columns} column{'' if n_columns == 1 else 's'} are few: scores and edges will change "
+        "with other rows; compare several folds or seeds"
     )
 
 

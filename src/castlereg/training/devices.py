@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +18,7 @@ import numpy as np
 from jax._src import xla_bridge  # there is no public way to ask whether JAX has started
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from castlereg.notices import warn_user
 from castlereg.options import check_integer
 
 MEMBERS = PartitionSpec("members")
@@ -22,6 +26,8 @@ EVERYWHERE = PartitionSpec()
 
 # Fused operations compiled in XLA's older way.
 _QUICK = {"xla_cpu_use_fusion_emitters": False}
+
+_JAX_MIN_SECONDS = 1.0  # JAX's own value of jax_persistent_cache_min_compile_time_secs
 
 _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg_devices", default=None)
 
@@ -53,8 +59,6 @@ def prepare_jax() -> None:
 
     What the user has set stays: ``jax_num_cpu_devices``, ``jax_compilation_cache_dir``, or devices that have started.
     """
-    from platformdirs import user_cache_path
-
     config: Any = jax.config
     if config.jax_num_cpu_devices < 0 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         try:
@@ -63,15 +67,53 @@ def prepare_jax() -> None:
         except RuntimeError:
             pass  # the devices have started: train on those there are
     if config.jax_compilation_cache_dir is None:
-        config.update("jax_compilation_cache_dir", str(user_cache_path("castlereg") / "jax"))
+        _use_own_cache()
+
+
+def _use_own_cache() -> None:
+    """Keep compiled programs in the user's cache folder, if it can be written."""
+    from platformdirs import user_cache_path
+
+    config: Any = jax.config
+    folder = user_cache_path("castlereg") / "jax"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(1))
+    except OSError as error:
+        warn_user(
+            f"{folder} cannot be written ({error.strerror}), so every process compiles its programs anew: "
+            "set JAX_COMPILATION_CACHE_DIR to another folder"
+        )
+        return
+    config.update("jax_compilation_cache_dir", str(folder))
+    if config.jax_persistent_cache_min_compile_time_secs == _JAX_MIN_SECONDS:
         config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+@contextmanager
+def usual_rules() -> Iterator[None]:
+    """Train in this thread without the checks that the user may have set for code of their own.
+
+    The programs mark epochs that were not run by NaN, undo those whose loss is not finite, and follow the usual rules
+    of promotion.
+    """
+    with (
+        jax.debug_nans(False),
+        jax.debug_infs(False),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+        jax.transfer_guard("allow"),
+    ):
+        yield
 
 
 @contextmanager
 def use_devices(devices: int | Sequence[jax.Device] | None = None) -> Iterator[None]:
     """Choose the devices of every fit inside a ``with`` block of this thread.
 
-    Without it, networks are shared among all devices of the process.
+    Without it, networks are shared among all devices of the process, or train on the ``jax_default_device`` that the
+    user has set.
 
     Parameters
     ----------
@@ -104,14 +146,23 @@ def training_mesh(n_members: int) -> Mesh:
     """Return the devices that share the members: at most one per member."""
     check_not_forked()
     prepare_jax()
-    chosen, known = _chosen.get(), jax.local_devices()
-    if isinstance(chosen, int):
+    chosen = _chosen.get()
+    if chosen is None:
+        known = _devices_of_jax()
+    elif isinstance(chosen, int):
+        known = jax.local_devices()
         if chosen > len(known):
             raise ValueError(f"use_devices({chosen}), but JAX has {len(known)}: {known}")
         known = known[:chosen]
-    elif chosen is not None:
+    else:
         known = list(chosen)
     return _mesh(tuple(known[: max(1, n_members)]))
+
+
+def _devices_of_jax() -> list[jax.Device]:
+    """Return the user's ``jax_default_device``, a device or a platform, or all devices."""
+    default: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
+    return [default] if isinstance(default, jax.Device) else jax.local_devices(backend=default)
 
 
 @cache
@@ -140,6 +191,13 @@ def wait_for(array: Any) -> None:
 def release() -> None:
     """Let go of arrays that nobody uses: JAX does so at its next call, which may be long after."""
     jax.device_put(np.zeros(0, np.float32))
+
+
+def trim_heap() -> None:
+    """Return to the system what compiling has freed: glibc keeps it, tens of megabytes for every program."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def lanes(mesh: Mesh, members_per_device: int) -> int:

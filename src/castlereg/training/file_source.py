@@ -176,8 +176,15 @@ class _FileRunner:
             room[: source.n_validation] = source.validation.inputs
             given = source.validation.weight
             weight[: source.n_validation] = 1.0 if given is None else given
-        self.on_chunk, self.end = program.compiled_in_parts(
-            setup.layout, setup.plan.hidden_layer_sizes, setup.mesh, lanes(setup.mesh, setup.slots_per_device)
+
+    def _programs(self, *arguments: Any) -> tuple[Any, Any]:
+        setup = self.stack.setup
+        return program.compiled_in_parts(
+            setup.layout,
+            setup.plan.hidden_layer_sizes,
+            setup.mesh,
+            lanes(setup.mesh, setup.slots_per_device),
+            program.signature(*arguments),
         )
 
     def run(self, epochs: int, following: int, progress: Progress) -> Any:
@@ -190,13 +197,14 @@ class _FileRunner:
         steps, inputs, shared = np.zeros(len(stack.active), np.int32), None, None
         done: list[Any] = []
         for inputs, shared, chunk_steps in self._chunks(done):
-            moving, totals = self.on_chunk(states, moving, totals, inputs, shared)
+            train, end = self._programs(states, moving, totals, inputs, shared)
+            moving, totals = train(states, moving, totals, inputs, shared)
             done.append(totals)
             steps += chunk_steps
             progress(len(done) / self.source.n_chunks)
         wait_for(totals)
         means = stack.read(totals) / np.maximum(steps, 1).astype(np.float32)[:, None]
-        stack.states, log = self.end(states, moving, stack.place(means), inputs, shared)
+        stack.states, log = end(states, moving, stack.place(means), inputs, shared)
         return log[:, None]
 
     def _chunks(self, done: list[Any]) -> Iterator[tuple[Any, Any, NDArray[np.int32]]]:

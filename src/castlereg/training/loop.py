@@ -18,7 +18,7 @@ from castlereg.data.table import Standardization, Table
 from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, unpack
 from castlereg.notices import warn_user
-from castlereg.training.devices import release, wait_for
+from castlereg.training.devices import release, usual_rules, wait_for
 from castlereg.training.plan import Member, Plan
 from castlereg.training.program import RATE_AFTER_RESTART, log_columns
 from castlereg.training.sources import Source, TableSource
@@ -27,6 +27,7 @@ from castlereg.training.stack import Setup, Stack
 OnInterrupt = Literal["raise", "keep"]
 
 
+@usual_rules()
 def train(
     rows: Table | Source,
     members: Sequence[Member],

@@ -26,16 +26,18 @@ from castlereg.regularizers.castle import acyclicity_of
 from castlereg.regularizers.engine import regularized_loss
 from castlereg.regularizers.protocol import Cycles
 from castlereg.training import sampled as sampling
-from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options
+from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options, trim_heap
 from castlereg.training.state import MemberInputs, MemberState, Moving, Shared, Weights, adam
 
 # A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
 MAX_RESTARTS = 5
 RATE_AFTER_RESTART = 0.1
 
-# A compiled program takes some 400 memory maps, of which Linux gives a process 65530 and XLA crashes beyond. The
-# least recently used program makes room for a new one, and is read back from the disk cache when it is needed again.
-_MOST_PROGRAMS = 64
+# A compiled program takes 5 to 10 MB and 150 to 400 memory maps, of which Linux gives a process 65530 and XLA crashes
+# beyond. The least recently used program makes room for a new one, and is read back from the disk cache when it is
+# needed again.
+_MOST_PROGRAMS = 16
+_MOST_IN_PARTS = 4  # pairs of programs
 
 # Validation rows that are kept standardized while epochs run. More are taken in blocks and standardized each time;
 # numbers of rows beyond the limit are multiples of the block, see ``castlereg.data.table.rounded_up``.
@@ -58,6 +60,7 @@ def compiled(
     of arguments, see :func:`signature`, has its own program. The log has shape (members, epochs, columns), NaN for
     epochs that were not run.
     """
+    trim_heap()
     program = _over_members(partial(_train_member, layout, hidden_layer_sizes), 2, mesh, lanes)
 
     def flat(states: MemberState, inputs: MemberInputs, shared: Shared) -> list[Array]:
@@ -67,13 +70,16 @@ def compiled(
     return jax.jit(flat, donate_argnums=0, compiler_options=compiler_options(mesh, quick=quick))
 
 
-@lru_cache(maxsize=16)
-def compiled_in_parts(layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int) -> tuple[Any, Any]:
+@lru_cache(maxsize=_MOST_IN_PARTS)
+def compiled_in_parts(
+    layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int, arguments: Hashable
+) -> tuple[Any, Any]:
     """Return two jitted programs for rows that come in chunks, both of (states, moving, totals, inputs, shared).
 
     The first trains on a chunk, the rows of ``inputs.batches``, and returns ``(moving, totals)``. The second ends an
     epoch, given totals that are means over the steps, and returns ``(states, log)``.
     """
+    trim_heap()
     first = jnp.zeros((), jnp.int32)
 
     def on_chunk(
