@@ -42,8 +42,8 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             shutil.copymode(target, unfinished)
         os.replace(unfinished, target)
     except OSError as error:
-        if error.filename in (None, str(unfinished)):  # of a full disk, or a folder that cannot be written
-            error.filename = str(path)
+        if error.errno is not None and error.filename in (None, str(unfinished)):
+            error.filename = str(path)  # of a full disk, or a folder that cannot be written
         raise
     finally:
         unfinished.unlink(missing_ok=True)
