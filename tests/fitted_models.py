@@ -105,7 +105,8 @@ def _make(name: str) -> tuple[Any, Any, Any]:
         labels = pd.Series(_values() > 100, name="dear")
         return NetworkClassifier([L2(np.float32(0.1))], n_members=2, **mixed), table(), labels
     if name == "CastleMultiOutput":
-        frame = table().assign(since=pd.date_range("2020-01-01", periods=48))
+        since = pd.Series(pd.date_range("2020-01-01", periods=48, freq="415h"))  # of years, weeks and days
+        frame = table().assign(since=since.where(since.index != 5))
         targets = pd.DataFrame({"rent": _values(), "kind": _terciles(["low", "middle", "high"])})
         return CastleMultiOutput(objective="graph", **shallow), frame, targets
     if name == "NetworkMultiOutput":

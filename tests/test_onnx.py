@@ -150,10 +150,10 @@ def test_texts_that_stand_for_missing_values_are_missing(tmp_path: Path) -> None
 
 def test_dates_are_days_since_1970(tmp_path: Path) -> None:
     model, X, _, _ = fitted("CastleMultiOutput")
-    assert "week" in model.schema_.loc["since", "note"]
+    assert model.schema_.loc["since", "note"] == "dates (year, week, day)"
     dates = onnx_inputs(model, X)["since"][:, 0]
     assert dates[0] == (X["since"][0] - pd.Timestamp("1970-01-01")).days
-    as_text = X.assign(since=X["since"].dt.strftime("%d.%m.%Y"))
+    as_text = X.assign(since=X["since"].dt.strftime("%d.%m.%Y %H:%M"))
     np.testing.assert_array_equal(onnx_inputs(model, as_text)["since"][:, 0], dates)
     assert_close(run(model, as_text, tmp_path), expected(model, X))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from pathlib import Path
 
-_PACKAGE = str(Path(__file__).parent)
+_OURS = (str(Path(__file__).parent), contextlib.__file__)  # the latter runs our context managers
 
 
 class FitWarning(UserWarning):
@@ -24,7 +25,7 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """
     level = 1
     frame = sys._getframe(0)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

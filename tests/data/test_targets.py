@@ -16,6 +16,7 @@ from castlereg.data.targets import (
     NumericTarget,
     as_classes,
     as_numbers,
+    is_missing,
     read_target,
     target_kinds,
 )
@@ -144,6 +145,8 @@ def test_numbers_written_as_text_are_numbers() -> None:
 def test_text_that_stands_for_missing_values_is_missing() -> None:
     with pytest.raises(ValueError, match=r"y has 2 missing values \('NA'\), first in row 1"):
         read_target(np.array(["a", "NA", "?", "b"]))
+    for make in (list, pd.Series, pl.Series):
+        np.testing.assert_array_equal(is_missing(make(["a", "NA", " ", None, "-"])), [0, 1, 1, 1, 0])
     (column,), _ = read_target(pd.Series(["a", "NA"], dtype="category"))
     assert list(column) == ["a", "NA"]
 

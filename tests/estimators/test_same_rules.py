@@ -150,6 +150,8 @@ def test_rules_hold_for_prediction_too(tmp_path: Path) -> None:
         model.fit(learned.drop(columns="y"), table["y"])
         for given in (frame, table, read):
             predictions.append(model.predict(given.drop(columns="y")))
+    with pytest.warns(UserWarning, match="missing values in columns that had none in training: 1 in 'number'"):
+        model.predict(frame.assign(number=["-", *frame["number"][1:]]).drop(columns="y"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         odd = frame.assign(name=np.inf, row="any", user_id=[object()] * N).drop(columns="y")

@@ -37,6 +37,13 @@ def fitted() -> CastleRegressor:
         return CastleRegressor(unusable_columns="drop", **OPTIONS).fit(X, (X["a"] + X["b"]).rename("y"))
 
 
+def test_the_warning_points_at_the_users_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("castlereg.search.grid.train", untrained)
+    with pytest.warns(UserWarning, match="columns that are not used") as caught:
+        NetworkRegressor(unusable_columns="drop", **OPTIONS).fit(table(), np.linspace(0, 1, N))
+    assert caught[0].filename == __file__
+
+
 def test_the_error_lists_all_columns() -> None:
     with pytest.raises(ValueError, match=r"'mail' \(an identifier.*'said' \(free text.*'user_id' .*--drop-unusable"):
         NetworkRegressor(**OPTIONS).fit(table(), np.arange(N))

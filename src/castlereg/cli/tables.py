@@ -71,7 +71,11 @@ def with_targets(
     frame: pd.DataFrame, features: list[str], targets: list[str], file: TableFile
 ) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     """Return features, targets, and how many rows were left out for want of a target."""
-    has_target = frame[targets].notna().all(axis=1)
+    import numpy as np
+
+    from castlereg.data.targets import is_missing
+
+    has_target = ~np.any([is_missing(frame[name]) for name in targets], axis=0)
     if not has_target.any():
         raise ValueError(f"every row of {file} lacks a value of {', '.join(map(repr, targets))}: fill some of them")
     rows = frame[has_target]

@@ -189,7 +189,7 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
         )
     values = [_values(column) for column in columns]
     for given, column, name in zip(columns, values, names, strict=True):
-        missing = pd.isna(column) | _is_mark(given, column)
+        missing = is_missing(given)
         if np.any(missing):
             of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"
             row = int(np.argmax(missing))
@@ -201,13 +201,18 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
     return [without_objects(column) for column in values], names
 
 
-def _is_mark(given: Any, values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which values are text that stands for a missing value; the categories of pandas are what they are."""
-    if values.dtype.kind not in "OUS" or isinstance(getattr(given, "dtype", None), pd.CategoricalDtype):
-        return np.zeros(len(values), bool)
+def is_missing(target: Any) -> NDArray[np.bool_]:
+    """Return which values of a target are missing: NaN, None, and text that stands for a missing value.
+
+    The categories of pandas are what they are.
+    """
+    values = _values(target)
+    missing = np.asarray(pd.isna(values), bool)
+    if values.dtype.kind not in "OUS" or isinstance(getattr(target, "dtype", None), pd.CategoricalDtype):
+        return missing
     codes, levels = pd.factorize(values.astype(object))
     is_mark = [isinstance(level, str) and stands_for_missing(level) for level in levels]
-    return np.array([*is_mark, False])[codes]
+    return missing | np.array([*is_mark, False])[codes]
 
 
 def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
