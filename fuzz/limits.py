@@ -16,7 +16,7 @@ import numpy as np
 
 from fuzz.campaign import ROOT
 from fuzz.commands import Ended, run
-from fuzz.kills import COMMANDS, Command, commands, prepared
+from fuzz.kills import COMMANDS, Command, prepared
 from fuzz.verdict import Counts, expect
 
 _NOBODY = 65534
@@ -43,7 +43,7 @@ def clear(ended: Ended, code: int = 2) -> str:
 
 def _written(rng: np.random.Generator, place: Path) -> tuple[Command, Path]:
     """Choose a command that writes a file, which is there already."""
-    known = {name: command for name, command in commands().items() if name != "experiment"}
+    known = {name: command for name, command in COMMANDS.items() if name != "experiment"}
     command = known[str(rng.choice(list(known)))]
     output = place / command.output
     output.write_bytes(b"old")
