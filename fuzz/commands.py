@@ -83,6 +83,7 @@ def _become(arguments: list[str], folder: Path, streams: list[Path], inside: Cal
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else int(end.code is not None)
         sys.stdout.flush()
+        sys.stderr.flush()
     except BaseException:
         import traceback
 

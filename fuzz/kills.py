@@ -25,7 +25,7 @@ _EXPERIMENT = "lambda_sensitivity"
 
 @dataclass(frozen=True)
 class Command:
-    """A command, the file that it writes, and whether it needs a model."""
+    """A command, and the file or folder that it writes."""
 
     arguments: tuple[str, ...]
     output: str
@@ -35,21 +35,10 @@ COMMANDS = {
     "fit": Command(("fit", "table.csv", "-t", "y", "-o", "out.castle", *QUICK), "out.castle"),
     "fit --report": Command(("fit", "table.csv", "-t", "y", "--report", "out.html", *QUICK), "out.html"),
     "predict": Command(("predict", "model.castle", "table.csv", "-o", "out.csv", "--quiet"), "out.csv"),
+    "report": Command(("report", "model.castle", "table.csv", "-o", "out.html", "--quiet"), "out.html"),
     "graph": Command(("graph", "model.castle", "-o", "out.svg"), "out.svg"),
     "experiment": Command(("experiment", _EXPERIMENT, "--output", "results", "--quiet"), "results"),
 }
-
-
-def commands() -> dict[str, Command]:
-    """Return the commands of this version."""
-    from castlereg import cli
-
-    if not hasattr(cli, "report"):
-        return COMMANDS
-    return {
-        **COMMANDS,
-        "report": Command(("report", "model.castle", "table.csv", "-o", "out.html", "--quiet"), "out.html"),
-    }
 
 
 @dataclass(frozen=True)
@@ -64,7 +53,7 @@ class Reference:
 @cache
 def reference(name: str, folder: Path) -> Reference:
     """Run a command to its end, twice."""
-    command = commands()[name]
+    command = COMMANDS[name]
     written, ended = [], []
     for number in (1, 2):
         place = prepared(folder / f"reference-{name.replace(' ', '')}-{number}", folder)
@@ -76,9 +65,8 @@ def reference(name: str, folder: Path) -> Reference:
 def check(seed: int, folder: Path) -> Counts:
     """Kill a command; its output is the old file or the new one, and the next run is not hindered."""
     rng = np.random.default_rng([6, seed])
-    known = commands()
-    name = str(rng.choice(list(known)))
-    command, shared = known[name], folder.parent
+    name = str(rng.choice(list(COMMANDS)))
+    command, shared = COMMANDS[name], folder.parent
     expected = reference(name, shared)
     is_same = expected.content == expected.again  # otherwise the file has a date or the like in it
     place = prepared(folder / "run", shared)

@@ -49,7 +49,26 @@ def check(seed: int, folder: Path) -> Counts:
         if draw > 0.95:
             again = clone(given.estimator).fit(given.X, given.y, **weight)
             same(again.predict(given.X), given.estimator.predict(given.X), "a second fit with the same seed")
+        elif draw > 0.9 and isinstance(given.X, pd.DataFrame):
+            check_order(given, rng)
     return {"tables": 1, "fitted": 1}
+
+
+def check_order(given: Problem, rng: np.random.Generator) -> None:
+    """Fit the rows and columns in another order, with the same seed: the predictions are the same bits."""
+    rows, columns = rng.permutation(len(given.X)), rng.permutation(given.X.shape[1])
+    X = given.X.iloc[:, columns]
+    weight = {} if given.weight is None else {"sample_weight": np.asarray(given.weight, np.float64)[rows]}
+    y = given.y.iloc[rows] if hasattr(given.y, "iloc") else np.asarray(given.y)[rows]
+    try:
+        shuffled = X.iloc[rows]
+    except ValueError:  # pandas does not take rows of numbers in the other byte order
+        return
+    model = clone(given.estimator)
+    if model.categorical_features is not None:
+        model.categorical_features = [int(np.argsort(columns)[j]) for j in model.categorical_features]
+    model.fit(shuffled, y, **weight)
+    same(model.predict(X), given.estimator.predict(given.X), "a fit in another order of rows and columns")
 
 
 def check_names(message: str, given: Problem) -> None:

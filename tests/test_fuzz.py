@@ -131,7 +131,7 @@ def test_a_killed_worker_is_a_finding(tmp_path: Path) -> None:
 
 def test_parts_have_modules() -> None:
     assert PARTS.keys() == MODULES.keys()
-    assert {"fit", "fit --report", "predict", "experiment"} <= kills.commands().keys()
+    assert {"fit", "fit --report", "predict", "experiment"} <= kills.COMMANDS.keys()
     assert len(limits.CASES) > 8
 
 

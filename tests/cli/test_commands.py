@@ -244,6 +244,26 @@ def test_errors_are_one_line_with_the_fix(folder: Path, arguments: list[str], me
     assert lines[0].startswith("castlereg: ")
 
 
+def test_errors_that_nobody_has_thought_of_are_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As libraries raise them when there is no memory left."""
+    for error, said in (
+        (SystemError("error return"), "unexpected SystemError: error return; --debug shows where"),
+        (RuntimeError("RESOURCE_EXHAUSTED: 8 GB"), "not enough memory: try fewer rows"),
+    ):
+        monkeypatch.setattr("castlereg.data.files.TableFile.read", _raising(error))
+        result = run("fit", folder / "homes.csv", "-t", "price")
+        assert result.exit_code == 2
+        assert result.stderr.startswith(f"castlereg: {said}")
+        assert result.stderr.count("\n") == 1
+
+
+def _raising(error: Exception) -> Any:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    return fail
+
+
 def test_debug_shows_the_traceback(folder: Path) -> None:
     result = run("fit", folder / "homes.csv", "-t", "pirce", "--debug")
     assert isinstance(result.exception, ValueError)

@@ -30,7 +30,9 @@ USAGE = 2
 
 def stop(message: str, code: int = USAGE) -> NoReturn:
     """Say why, in one line, and end with an exit code."""
-    err.print(f"castlereg: {message}", markup=False)
+    if sys.stderr is not None:  # not by rich, which may have to be loaded when there is no memory left
+        with suppress(OSError):
+            sys.stderr.write(f"castlereg: {message}\n")
     raise typer.Exit(code)
 
 
@@ -116,6 +118,12 @@ def command(run: Callable[P, R]) -> Callable[P, R]:
                 if kwargs.get("debug"):
                     raise
                 stop(reason(error))
+            except (typer.Exit, typer.Abort, typer.BadParameter):
+                raise
+            except Exception as error:
+                if kwargs.get("debug"):
+                    raise
+                stop(unexpected(error))
 
     return wrapped
 
@@ -133,6 +141,13 @@ def reason(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "not enough memory: try fewer rows or columns, or castlereg fit --stream"
     return one_line(str(error)) or type(error).__name__
+
+
+def unexpected(error: Exception) -> str:
+    """Say in one line that something went wrong that nobody has thought of, or that memory ran out elsewhere."""
+    if "RESOURCE_EXHAUSTED" in str(error) or "out of memory" in str(error).lower():
+        return reason(MemoryError())
+    return f"unexpected {type(error).__name__}: {one_line(str(error))}; --debug shows where"
 
 
 @contextmanager
