@@ -37,7 +37,7 @@ class Part:
 PARTS = {
     part.name: part
     for part in (
-        Part("tables", "tables through fit, predict, save, load and ONNX", 10_000),
+        Part("tables", "tables through fit, predict, save, load and ONNX", 10_000, recycle=600),
         Part("files", "chains of damaged or edited model files through load", 5_000, recycle=500),
         Part("csv", "chains of damaged table files through TableFile", 5_000, recycle=500),
         Part("kills", "commands killed while they run", 150, limit=300, recycle=50),
