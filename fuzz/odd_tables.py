@@ -164,7 +164,7 @@ def _target(structure: Rng, rng: Rng, n: int, task: str, is_tame: bool) -> Any:
     if draw < 0.42:
         return y[: n // 2]
     if draw < 0.45 and task == "classes":
-        return pd.Series(y, dtype="category")
+        return y if "\ud800" in y else pd.Series(y, dtype="category")
     return y
 
 
