@@ -140,7 +140,7 @@ def _told(script: str) -> str:
 def _look(browser: Any, page: Path) -> None:
     """Use the page as somebody would; nothing from the table runs, nothing is asked of the network."""
     opened(browser, page)
-    names = texts(browser, "#column-table td:first-child .name")
+    names = texts(browser, "#column-table tbody th .name")
     assert HOSTILE in names
     assert QUOTES in names
     edges = "return [...document.querySelectorAll('#edge-table tbody tr')].filter(r => !r.hidden).length"

@@ -81,6 +81,12 @@ class Columns:
         return column.astype(np.float64, copy=False)
 
     @property
+    def has_values_only(self) -> bool:
+        """Whether no column has levels, some of which may be missing values where a schema has numbers."""
+        types = self.types
+        return types is unnamed_numbers(len(types)) or all(column.levels is None for column in types)
+
+    @property
     def names(self) -> list[str]:
         """Names of the columns."""
         return [column.name for column in self.types]

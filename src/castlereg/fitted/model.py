@@ -75,7 +75,7 @@ class FittedModel:
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
         """Number the levels of columns as in training; warn of new levels and new missing values."""
         cells = self.preprocessing.cells(columns, what)
-        if not columns.complete or any(column.levels is not None for column in columns.types):
+        if not (columns.complete and columns.has_values_only):
             self.preprocessing.warn_of_new_missing(cells, what)
         return cells
 
