@@ -41,7 +41,7 @@ def check(seed: int, folder: Path) -> Counts:
         try:
             given.estimator.fit(given.X, given.y, **weight)
         except Exception as error:
-            check_clear(error, (ValueError, TypeError, FloatingPointError))
+            check_clear(error, (ValueError, TypeError, FloatingPointError), target_names(given))
             if not is_of_sklearn(error):
                 check_names(str(error), given)
             return {"tables": 1, "rejected": 1}
@@ -71,11 +71,15 @@ def check_order(given: Problem, rng: np.random.Generator) -> None:
     same(model.predict(X), given.estimator.predict(given.X), "a fit in another order of rows and columns")
 
 
+def target_names(given: Problem) -> list[str]:
+    """Return the names that the targets have of their own."""
+    return [str(name) for name in getattr(given.y, "columns", [getattr(given.y, "name", None)]) if name is not None]
+
+
 def check_names(message: str, given: Problem) -> None:
     """Raise a finding unless a message names the column, the target, the table or the option that is wrong."""
-    targets = getattr(given.y, "columns", [getattr(given.y, "name", None)])
     named = any(repr(name) in message or f"'{name}'" in message for name in given.names)
-    named |= any(message.startswith(str(name)) for name in targets)
+    named |= any(message.startswith(str(name)) for name in target_names(given))
     about = re.search(r"\b(X|y)\b|sample\(s\)|row|target|class", message) or any(o in message for o in _OPTIONS)
     expect(named or about, f"the message names no column and no option: {message}")
 

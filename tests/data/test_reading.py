@@ -167,6 +167,8 @@ def test_text_that_no_file_can_hold_raises() -> None:
     odd = pd.DataFrame({"a": pd.Series(["\ud800", "\U0001f600"], dtype=object)})
     with pytest.raises(ValueError, match=r"column 'a' of X has '\\ud800', which is not Unicode"):
         read_columns(odd)
+    with pytest.raises(ValueError, match="column 'x0' of X has"):
+        read_columns(odd.to_numpy())
     with pytest.raises(ValueError, match="the names of X"):
         read_columns(pd.DataFrame([[1.0]], columns=pd.Index(["\ud800"], dtype=object)))
 

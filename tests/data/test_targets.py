@@ -93,7 +93,7 @@ def test_odd_labels() -> None:
     with pytest.raises(ValueError, match="Unknown label type: continuous"):  # without a warning of the arithmetic
         as_classes(np.array([1e300, -1e300]), "kind")
     with pytest.raises(ValueError, match=r"kind has '\\ud800', which is not Unicode"):
-        as_classes(np.array(["a", "\ud800"], object), "kind")
+        as_classes(np.array(["a", "\ud800"]), "kind")
 
 
 def test_a_target_whose_squares_are_zero_raises() -> None:

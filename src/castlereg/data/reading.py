@@ -110,7 +110,10 @@ def read_columns(X: Any, what: str = "X", ignored: Collection[int] = ()) -> Colu
             columns = _without(Columns(cells, unnamed_numbers(cells.shape[1])), ignored)
         else:
             names = [f"x{j}" for j in range(values.shape[1])]
-            columns = _read_series([pd.Series(values[:, j]) for j in range(len(names))], names, what, ignored)
+            dtype = object if values.dtype.kind in "OUS" else None  # as they are: pandas would check and copy texts
+            columns = _read_series(
+                [pd.Series(values[:, j], dtype=dtype) for j in range(len(names))], names, what, ignored
+            )
     check_shape(columns.values.shape, what)
     if sum_of_squares(columns.values) < LARGEST:
         return replace(columns, complete=True)
@@ -261,7 +264,7 @@ def _days(column: pd.Series) -> NDArray[np.float64]:
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     values = column.to_numpy()
-    if values.dtype.kind == "O":  # dates of Arrow, which have no time
+    if values.dtype.kind not in "mM":  # dates of Arrow, which have no time
         values = pd.to_datetime(column.astype(object)).to_numpy()
     if values.dtype.kind == "M":
         values = values - np.datetime64(0, "D")

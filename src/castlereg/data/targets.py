@@ -282,8 +282,8 @@ def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
         raise ValueError(f"{name} contains infinity in row {int(np.argmax(np.isinf(column)))}, which is not a class")
     with np.errstate(invalid="ignore"):  # scikit-learn turns numbers into integers, also those that are too large
         check_classification_targets(column)
-    if column.dtype.kind == "O":
-        check_unicode([value for value in set(column) if isinstance(value, str)], name)
+    if column.dtype.kind in "OU":
+        check_unicode([str(value) for value in set(column) if isinstance(value, str)], name)
     return column
 
 
