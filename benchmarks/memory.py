@@ -25,10 +25,10 @@ def used() -> dict[str, int]:
     """Return megabytes in memory and the number of memory maps of this process, of Linux."""
     status = Path("/proc/self/status").read_text()
     maps = Path("/proc/self/maps").read_text().count("\n")
-    return {"MB": int(status.split("VmRSS:")[1].split()[0]) // 1000, "maps": maps}
+    return {"MB": int(status.split("VmRSS:")[1].split()[0]) * 1024 // 10**6, "maps": maps}
 
 
-def fit(shape: int, seed: int) -> Any:
+def fit(shape: int, seed: int) -> tuple[Any, pd.DataFrame]:
     """Fit a table: its columns, rows, kinds, folds and target differ from shape to shape."""
     from castlereg import CastleClassifierCV, CastleRegressor, CastleRegressorCV, NetworkClassifier
 
@@ -47,7 +47,7 @@ def fit(shape: int, seed: int) -> Any:
         CastleClassifierCV((0.1,), cv=3, **options),
     )[shape % 4]
     X.columns = X.columns.map(str)
-    return model.fit(X, y > 0 if shape % 4 > 1 else y)
+    return model.fit(X, y > 0 if shape % 4 > 1 else y), X
 
 
 def measure() -> pd.DataFrame:
@@ -58,11 +58,10 @@ def measure() -> pd.DataFrame:
     table = [{"after": "start", **used()}]
     order = np.random.default_rng(0).permutation(np.resize(np.arange(SHAPES), FITS))
     for n, shape in enumerate(order, start=1):
-        model = fit(int(shape), n)
+        model, rows = fit(int(shape), n)
         if n % EVERY == 0:
             table.append({"after": f"{n} fits of {len(set(order[:n]))} shapes", **used()})
             print(table[-1], file=sys.stderr, flush=True)
-    rows = pd.DataFrame(np.zeros((50, model.n_features_in_)), columns=model.feature_names_in_)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.castle"
         save(model, path)

@@ -196,7 +196,10 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         (["fit", "{folder}/price.castle", "-t", "price"], "has suffix '.castle': tables end in .csv"),
         (["fit", "{homes}", "-t", "price", "-o", "{folder}/nowhere/model"], "nowhere first"),
         (["fit", "{homes}", "-t", "price", "-o", "{folder}"], "is a folder; name a file in it"),
-        (["fit", "{homes}", "-t", "city", "--task", "regression"], "'city' is not a column of numbers"),
+        (
+            ["fit", "{homes}", "-t", "city", "--task", "regression"],
+            "--task regression needs a target of numbers: city has",
+        ),
         (["fit", "{homes}", "-t", "price", "--task", "regresion"], "did you mean 'regression'?"),
         (["fit", "{homes}", "-t", "price", "--members", "1"], "--members has no effect when folds choose beta"),
         (["fit", "{homes}", "-t", "price", "--folds", "3", "--beta", "1"], "--folds has no effect here"),
@@ -348,7 +351,7 @@ def test_a_streamed_table_of_classes(streamed: Path) -> None:
         (["{table}", "-t", "price", "--report", "page.html"], "--report needs the whole table in memory"),
         (["{table}", "-t", "price", "-t", "sold"], "--stream takes one --target"),
         (["-", "-t", "price"], "which standard input does not allow"),
-        (["{table}", "-t", "city", "--task", "regression"], "'city' is not a column of numbers"),
+        (["{table}", "-t", "city", "--task", "regression"], "--task regression needs a target of numbers: city has"),
         (["{table}", "-t", "pirce"], "did you mean 'price'?"),
     ],
 )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import gc
+import io
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +20,7 @@ import jax
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from tqdm.auto import tqdm
 
 from castlereg.data.table import Table, room_for
 from castlereg.layout import EdgeRules, Layout, Node
@@ -147,6 +151,25 @@ def test_ctrl_c_may_leave_the_best_model_so_far(monkeypatch: pytest.MonkeyPatch)
     assert len(result.history) == 64
 
 
+def test_ctrl_c_while_the_bar_is_drawn_leaves_it_to_other_threads() -> None:
+    class Interrupted(tqdm):  # type: ignore[misc,type-arg]
+        def display(self, *arguments: Any, **options: Any) -> None:
+            if self.n:
+                self.n = 0
+                raise KeyboardInterrupt
+
+    Interrupted.set_lock(threading.RLock())
+    with Interrupted(total=100, mininterval=0, file=io.StringIO()) as bar, pytest.raises(KeyboardInterrupt):
+        train(table(), members(2), plan((5,), epochs=400, patience=400), progress=bar)
+
+    def is_free() -> bool:
+        lock = Interrupted.get_lock()
+        return bool(lock.acquire(timeout=10)) and lock.release() is None
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(is_free).result()
+
+
 def read_until(word: str, stream: IO[str]) -> None:
     seen = ""
     while word not in seen:
@@ -157,7 +180,7 @@ def read_until(word: str, stream: IO[str]) -> None:
 
 def test_a_real_interrupt_signal_leaves_a_model_or_is_passed_on() -> None:
     script = """
-import signal, sys
+import signal, sys, threading, time
 import numpy as np
 from castlereg.training import train
 from tests.training.cases import members, plan, table
@@ -171,6 +194,8 @@ try:
 except KeyboardInterrupt:
     print("raised")
     print("stopped", file=sys.stderr, flush=True)
+threading.Thread(target=train, args=endless, daemon=True).start()  # ends with the process
+time.sleep(0.3)
 """
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -185,6 +210,7 @@ except KeyboardInterrupt:
     finally:
         process.kill()
     assert out.split() == ["interrupted", "True", "True", "raised"], err
+    assert process.returncode == 0, err
 
 
 def test_ctrl_c_before_the_first_epoch_is_always_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:

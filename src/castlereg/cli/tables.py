@@ -79,19 +79,28 @@ def with_targets(
     if not has_target.any():
         raise ValueError(f"every row of {file} lacks a value of {', '.join(map(repr, targets))}: fill some of them")
     rows = frame[has_target]
-    return rows[features], rows[targets], int((~has_target).sum())
+    return rows[features], rows[targets].apply(_as_whole_numbers), int((~has_target).sum())
+
+
+def _as_whole_numbers(column: pd.Series) -> pd.Series:
+    """Turn whole numbers into integers: missing values made pandas read them as 1.0, which is not how a class looks."""
+    whole = column.dtype.kind == "f" and bool((column % 1 == 0).all()) and bool((column.abs() < 2**53).all())
+    return column.astype("int64") if whole else column
 
 
 def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:
     """Return the task of the targets and the reason; each of several targets is what its values suggest."""
-    from castlereg.data.targets import inferred_task
+    from castlereg.data.targets import check_target, inferred_task
 
     if y.shape[1] > 1:
         return "several targets", "numbers and classes side by side"
     if task == "auto":
         return inferred_task(y.iloc[:, 0])
-    if task == "regression" and y.iloc[:, 0].dtype.kind not in "biuf":
-        raise ValueError(f"--task regression, but {y.columns[0]!r} is not a column of numbers")
+    if task == "regression":
+        try:
+            check_target(y.iloc[:, 0].to_numpy(), str(y.columns[0]), "numbers")
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"--task regression needs a target of numbers: {error}") from error
     return task, "as --task says"
 
 

@@ -31,7 +31,8 @@ from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.fit import TableData, fit
 from castlereg.search.request import CrossValidation, Data, FitRequest
-from castlereg.training import OnInterrupt, Plan, phases_for
+from castlereg.training import Plan, phases_for
+from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from castlereg.estimators.base import Ensemble, NetworkEstimator
 from castlereg.graph.constraints import EdgeConstraints
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
-from castlereg.training import OnInterrupt
+from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
     from castlereg.graph import CausalGraph

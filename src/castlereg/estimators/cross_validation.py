@@ -28,7 +28,7 @@ from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.request import CrossValidation
-from castlereg.training import OnInterrupt
+from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
     from castlereg.graph import CausalGraph

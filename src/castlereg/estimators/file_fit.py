@@ -14,8 +14,8 @@ from castlereg.graph.constraints import graph_rules
 from castlereg.options import check_integer
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import fit
-from castlereg.training import OnInterrupt
 from castlereg.training.file_source import PIECE
+from castlereg.training.loop import OnInterrupt
 
 
 class FileFit(Ensemble):

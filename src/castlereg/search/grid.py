@@ -20,7 +20,8 @@ from castlereg.layout import Layout
 from castlereg.notices import warn_user
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.engine import trained_nodes
-from castlereg.training import Member, OnInterrupt, Plan, TrainedStack, phases_for, train
+from castlereg.training import Member, Plan, TrainedStack, phases_for, train
+from castlereg.training.loop import OnInterrupt
 from castlereg.training.sources import Source
 
 Candidate = tuple[Regularizer, ...]

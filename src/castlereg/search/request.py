@@ -19,7 +19,8 @@ from castlereg.fitted.networks import HeldOut
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.search.grid import Candidate
-from castlereg.training import OnInterrupt, Plan
+from castlereg.training import Plan
+from castlereg.training.loop import OnInterrupt
 from castlereg.training.sources import Source
 
 Score = Callable[[FittedModel, NDArray[np.int64]], float]

@@ -20,6 +20,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from castlereg.notices import warn_user
 from castlereg.options import check_integer
+from castlereg.training.ending import stop_if_ending
 
 MEMBERS = PartitionSpec("members")
 EVERYWHERE = PartitionSpec()
@@ -184,6 +185,7 @@ def wait_for(array: Any) -> None:
     """Wait until an array is computed; unlike while JAX waits, Ctrl-C is heard at once."""
     begun = time.perf_counter()
     while not array.is_ready():
+        stop_if_ending()
         waited = time.perf_counter() - begun
         time.sleep(min(max(1e-4, waited / 50), 0.02))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from castlereg.layout import Layout
 from castlereg.network import Packed, Parameters, unpack
 from castlereg.notices import warn_user
 from castlereg.training.devices import release, usual_rules, wait_for
+from castlereg.training.ending import stop_if_ending, stopped_at_exit
 from castlereg.training.plan import Member, Plan
 from castlereg.training.program import RATE_AFTER_RESTART, log_columns
 from castlereg.training.sources import Source, TableSource
@@ -28,6 +29,7 @@ OnInterrupt = Literal["raise", "keep"]
 
 
 @usual_rules()
+@stopped_at_exit()
 def train(
     rows: Table | Source,
     members: Sequence[Member],
@@ -72,6 +74,7 @@ def train(
         try:
             _run(stack, source, bar)
         except KeyboardInterrupt:
+            _free_lock(bar)
             if on_interrupt == "raise":
                 raise
             interrupted = True
@@ -94,6 +97,7 @@ def _run(stack: Stack, source: Source, bar: Any) -> None:
         bar.update(0)
 
     while stack.active.any():
+        stop_if_ending()
         done = int(stack.epoch[stack.active].min())
         for action in plan.actions_at(done):
             stack.keep_edges(action)
@@ -105,6 +109,15 @@ def _run(stack: Stack, source: Source, bar: Any) -> None:
         bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
         bar.n = int(finished())
         bar.update(0)
+
+
+def _free_lock(bar: tqdm[Any]) -> None:
+    """Release the lock of all bars, which tqdm keeps if Ctrl-C comes while it draws; other threads would wait."""
+    lock = bar.get_lock()
+    for part in getattr(lock, "locks", [lock]):
+        with suppress(RuntimeError, AssertionError):  # this thread does not hold it
+            while True:
+                part.release()
 
 
 def _epochs_of_call(plan: Plan, done: int, most: int) -> int:
