@@ -207,6 +207,13 @@ def test_a_zip_holds_one_table(tmp_path: Path) -> None:
         TableFile.open(zipped(tmp_path / "b.zip", {"a.csv": content, "b.tsv": content}))
     with pytest.raises(ValueError, match="holds no table"):
         TableFile.open(zipped(tmp_path / "c.zip", {}))
+    nameless = zipped(tmp_path / "e.zip", {"a": content}).read_bytes()
+    central = nameless.rindex(b"PK\1\2")
+    cut = nameless[central + 28 : central + 30]
+    assert cut == b"\1\0"
+    (tmp_path / "e.zip").write_bytes(nameless[: central + 28] + b"\0\0\1\0" + nameless[central + 32 :])
+    with pytest.raises(ValueError, match=r"e.zip' "):
+        TableFile.open(tmp_path / "e.zip")
     with pytest.raises(ValueError, match=r"format '.parquet': unpack it"):
         TableFile.open(zipped(tmp_path / "d.zip", {"a.parquet": content}))
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.special import expit, softmax
 from sklearn.exceptions import DataConversionWarning
@@ -77,6 +78,7 @@ def test_missing_values_are_counted(missing: Any) -> None:
         (pd.Series(pd.to_datetime(["2020-01-01"])), "y has dates"),
         (pd.DataFrame(index=[0, 1]), "y has no columns"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "y has 2 columns named 'a'"),
+        (pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))), "y has lists as values"),
     ],
 )
 def test_what_is_not_a_target_raises(y: Any, message: str) -> None:

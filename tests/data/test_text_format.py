@@ -18,6 +18,12 @@ def detected(content: str | bytes, **given: str | None) -> TextFormat:
     return detect(source, ALL, **given)
 
 
+@pytest.mark.parametrize("content", ["\t\n\t\n", " \n\t \n", '""\n'])
+def test_blank_lines_are_not_a_table(content: str) -> None:
+    with pytest.raises(ValueError, match="cannot be read as a table"):
+        detected(content)
+
+
 @pytest.mark.parametrize(
     ("content", "names", "separator"),
     [

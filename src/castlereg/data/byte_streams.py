@@ -95,7 +95,8 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
 
 def table_in_zip(path: Path, suffixes: Sequence[str]) -> str:
     """Return the name of the only table in a zip: of its only file, or of the only one with a table's suffix."""
-    files = [info for info in check_zip(path) if not info.is_dir() and not _is_hidden(info.filename)]
+    named = [info for info in check_zip(path) if info.filename.strip("./")]  # a damaged zip has files without names
+    files = [info for info in named if not info.is_dir() and not _is_hidden(info.filename)]
     tables = [info for info in files if PurePosixPath(info.filename.lower()).suffix in suffixes] or files
     if len(tables) != 1:
         names = ", ".join(repr(info.filename) for info in tables[:10]) + (", ..." if len(tables) > 10 else "")

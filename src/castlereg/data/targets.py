@@ -189,6 +189,8 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
         )
     values = [_values(column) for column in columns]
     for given, column, name in zip(columns, values, names, strict=True):
+        if column.ndim != 1 and len(column) == len(given) and not isinstance(given, np.ndarray | list):
+            raise ValueError(f"{name} has lists as values: give one number or class for each row")
         missing = is_missing(given)
         if np.any(missing):
             of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"

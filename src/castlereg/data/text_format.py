@@ -174,6 +174,9 @@ def separator_of(lines: Sequence[str], separators: Sequence[str], what: str) -> 
     """
     best, best_score = "", (0.0, 1, 0.0)
     lone = ""
+    separators = [separator for separator in separators if any(rows_of(lines, separator))]
+    if not separators:
+        raise ValueError(f"{what} cannot be read as a table: it has blank lines only")
     for separator in separators:
         (_, header), *rows = rows_of(lines, separator)
         fitting = sum(len(cells) == len(header) for _, cells in rows) / len(rows) if rows else 1.0
