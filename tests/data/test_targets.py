@@ -78,7 +78,9 @@ def test_missing_values_are_counted(missing: Any) -> None:
         (pd.Series(pd.to_datetime(["2020-01-01"])), "y has dates"),
         (pd.DataFrame(index=[0, 1]), "y has no columns"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "y has 2 columns named 'a'"),
-        (pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))), "y has lists as values"),
+        (pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))), "y has .* in row 0: give one number"),
+        ([[1], [1, 2]], "y has rows of different lengths"),
+        (pd.Series([0, {1}], dtype=object), "y has .* in row 1: give one number"),
     ],
 )
 def test_what_is_not_a_target_raises(y: Any, message: str) -> None:

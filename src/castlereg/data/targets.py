@@ -189,8 +189,6 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
         )
     values = [_values(column) for column in columns]
     for given, column, name in zip(columns, values, names, strict=True):
-        if column.ndim != 1 and len(column) == len(given) and not isinstance(given, np.ndarray | list):
-            raise ValueError(f"{name} has lists as values: give one number or class for each row")
         missing = is_missing(given)
         if np.any(missing):
             of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"
@@ -302,14 +300,27 @@ def _values(y: Any) -> NDArray[Any]:
         elif isinstance(dtype, pd.StringDtype):
             return y.to_numpy(dtype=object, na_value=None)
         elif pd.api.types.is_extension_array_dtype(dtype):
-            return y.to_numpy(dtype=object, na_value=None) if y.isna().any() else np.array(y.tolist())
+            values = _without_lists(y.to_numpy(dtype=object, na_value=None))
+            return values if y.isna().any() else np.array(y.tolist())
     elif hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
         y = y.to_numpy()
-    values = np.asarray(y)
+    try:
+        values = _without_lists(np.asarray(y))
+    except ValueError as error:
+        if "inhomogeneous" not in str(error):
+            raise
+        raise ValueError("y has rows of different lengths: give one number or class for each row and target") from None
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex numbers")
     if values.dtype.kind in "mM":
         raise ValueError("y has dates: convert them to numbers, such as days")
+    return values
+
+
+def _without_lists(values: NDArray[Any]) -> NDArray[Any]:
+    for row, value in enumerate(values if values.dtype == object else ()):
+        if isinstance(value, list | tuple | set | dict) or (values.ndim == 1 and isinstance(value, np.ndarray)):
+            raise ValueError(f"y has {shown([str(value)])} in row {row}: give one number or class for each row")
     return values
 
 
