@@ -281,18 +281,6 @@ def test_content_that_makes_no_sense_is_rejected(what: str, files: dict[str, byt
     assert is_rejected(edited(files, which, edit), tmp_path / "m.castle", which)
 
 
-def test_files_of_graphs_with_shares_of_one_network_still_load(files: dict[str, bytes], tmp_path: Path) -> None:
-    """As they were written before graphs had ``agreement_of``, and NaN for what one network does not know."""
-
-    def as_before(model: Any, arrays: Any) -> None:
-        del model["graph"]["agreement_of"]
-        arrays["graph/confidence"][:], arrays["graph/direction"][:] = 1.0, 0.5
-
-    assert not is_rejected(edited(files, "CastleRegressor", as_before), tmp_path / "m.castle", "CastleRegressor")
-    graph = castlereg.load(tmp_path / "m.castle").graph_
-    assert graph.agreement_of == "" and (graph.edges()["confidence"] == 1).all()
-
-
 def test_text_that_is_not_the_json_of_a_model_is_rejected(files: dict[str, bytes], tmp_path: Path) -> None:
     header, data = header_of(files["CastleRegressor"])
     for text in (

@@ -65,7 +65,8 @@ import jax
 jax.numpy.zeros(1)
 child = os.fork()
 if child == 0:
-    from castlereg.training.devices import check_not_forked
+    from castlereg import CastleRegressor
+    from castlereg.forks import check_not_forked
 
     try:
         check_not_forked()

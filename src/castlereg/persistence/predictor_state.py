@@ -14,11 +14,10 @@ from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.fitted import Networks
 from castlereg.network import Dense, Parameters
 from castlereg.persistence.container import Arrays, StoredArrays
-from castlereg.persistence.json_content import Unreadable, checked, fields
+from castlereg.persistence.json_content import Unreadable, fields
 from castlereg.persistence.values import read_value, write_value
 
 _COLUMN = get_type_hints(ColumnSchema)
-_CAME_LATER = {"reading": "", "seasons": []}  # fields of columns that older files do not have
 _NUMERIC_TARGET = {"name": str, "center": float, "spread": float}
 
 
@@ -57,7 +56,7 @@ def read_preprocessing(content: Any, arrays: StoredArrays) -> Preprocessing:
 
 
 def _read_column(content: Any) -> ColumnSchema:
-    stored = fields({**_CAME_LATER, **checked(content, dict, "a column")}, "a column", **_COLUMN)
+    stored = fields(content, "a column", **_COLUMN)
     if stored.levels is not None:
         if not stored.levels or len(set(stored.levels)) != len(stored.levels):
             raise Unreadable(f"column {stored.name!r} has no levels, or the same level twice")

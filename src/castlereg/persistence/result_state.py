@@ -41,7 +41,6 @@ def write_graph(graph: CausalGraph, arrays: Arrays) -> dict[str, Any]:
 def read_graph(content: Any, n_nodes: int, arrays: StoredArrays) -> CausalGraph:
     """Undo :func:`write_graph`."""
     kinds = {"names": list[str], "targets": list[str], "threshold": float, "dropped_weight": float, "traits": bool}
-    content = {"agreement_of": ""} | checked(content, dict, "its graph")  # older files do not have it
     stored = fields(content, "its graph", **kinds, agreement_of=str)
     square = (n_nodes, n_nodes)
     weights, learned = (

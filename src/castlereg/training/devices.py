@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
+from castlereg.forks import check_not_forked
 from castlereg.notices import warn_user
 from castlereg.options import check_integer
 from castlereg.training.ending import stop_if_ending
@@ -30,38 +31,6 @@ _QUICK = {"xla_cpu_use_fusion_emitters": False}
 _JAX_MIN_SECONDS = 1.0  # JAX's own value of jax_persistent_cache_min_compile_time_secs
 
 _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg_devices", default=None)
-
-
-def _has_started() -> bool:
-    """Tell whether JAX has started its devices, for which it has no public name."""
-    return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", False))
-
-
-def _has_one_thread() -> bool:
-    return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
-
-
-# Whether JAX had started before this process was forked: if that was before this module was imported, JAX has started
-# and its threads are not there.
-_forked_too_late = _has_started() and _has_one_thread()
-
-
-def _note_fork() -> None:
-    global _forked_too_late
-    _forked_too_late = _forked_too_late or _has_started()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
-
-
-def check_not_forked() -> None:
-    """Raise an error where JAX would wait forever: its threads stay behind in the process that was forked."""
-    if _forked_too_late:
-        raise RuntimeError(
-            "this process was forked after JAX had started, and JAX would hang here: start processes with "
-            "multiprocessing.get_context('spawn') or 'forkserver', or use joblib (n_jobs)"
-        )
 
 
 @cache

@@ -1,0 +1,40 @@
+"""Whether this process was forked after JAX had started: its threads stay behind, and a fit would wait for them forever.
+
+This module does not import JAX. castlereg imports it first, so that it also sees forks before an estimator is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def _has_started() -> bool:
+    """Tell whether JAX has started its devices, for which it has no public name."""
+    return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", False))
+
+
+def _has_one_thread() -> bool:
+    return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
+
+
+# If castlereg is imported after the fork, JAX has started and its threads are not there.
+_forked_too_late = _has_started() and _has_one_thread()
+
+
+def _note_fork() -> None:
+    global _forked_too_late
+    _forked_too_late = _forked_too_late or _has_started()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def check_not_forked() -> None:
+    """Raise an error where JAX would wait forever."""
+    if _forked_too_late:
+        raise RuntimeError(
+            "this process was forked after JAX had started, and JAX would hang here: start processes with "
+            "multiprocessing.get_context('spawn') or 'forkserver', or use joblib (n_jobs)"
+        )
