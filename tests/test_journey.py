@@ -53,7 +53,8 @@ class Environment:
 
     def install(self, *what: str) -> None:
         self.run(
-            "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "-c", ROOT / "constraints.txt", *what
+            *("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"),
+            *("-c", ROOT / "constraints.txt", *what),
         )
 
 

@@ -356,7 +356,7 @@ def test_confidence_is_the_share_of_members_with_the_edge(diabetes: Any) -> None
     assert single.edges()[["confidence", "direction"]].isna().all(axis=None)
     chosen = CastleRegressorCV((0.01,), cv=3, max_epochs=10, regularizers=[Dropout(0.1)], random_state=0).fit(X, y)
     assert chosen.graph_.confidence.notna().all(axis=None)
-    assert chosen.graph_.agreement_of == "3 networks of cross-validation, which share most of their rows"
+    assert chosen.graph_.agreement_of == "3 networks of cross-validation, whose training rows overlap"
 
 
 def test_searched_details_of_the_penalty_are_in_the_params() -> None:

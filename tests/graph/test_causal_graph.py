@@ -132,7 +132,7 @@ def test_one_network_has_no_confidence_and_says_how_to_get_it(graph: CausalGraph
     assert graph.confidence.isna().all(axis=None) and graph.direction.isna().all(axis=None)
     assert graph.agreement_of == "" and len(graph.uncertain_edges()) == 0
     assert (
-        "Confidence and direction are not known (NaN), because one network cannot show them: fit with n_members=20, "
+        "Confidence and direction are not known (NaN); they need several networks: fit with n_members=20, "
         "bootstrap=True, or by cross-validation." in graph.summary().splitlines()
     )
     edited = graph.with_edge("a", "b", 0.4)  # the user is sure of this one

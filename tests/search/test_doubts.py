@@ -9,16 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
-from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold
 
 from castlereg import CastleClassifierCV, NetworkRegressor
-from castlereg.data.table import Table, measure
 from castlereg.data.targets import ClassTarget, NumericTarget
-from castlereg.layout import Layout, Node
+from castlereg.fitted.networks import HeldOutPredictions
 from castlereg.notices import FitWarning
 from castlereg.regularizers import L2, Castle
-from castlereg.search.doubts import end_of_grid, few_rows, losses_of_means, no_skill, rare_classes
+from castlereg.search.doubts import end_of_grid, few_rows, no_skill, rare_classes
 
 QUICK: dict[str, Any] = {"hidden_layer_sizes": (4,), "max_epochs": 1, "random_state": 0}
 NUMBER, CLASSES = NumericTarget("y", 0.0, 1.0), ClassTarget("kind", np.array(list("abcde")))
@@ -85,34 +83,21 @@ def test_a_beta_at_the_end_of_its_grid(rng: np.random.Generator) -> None:
     assert end_of_grid(grid, failed, 3) is None
 
 
-def test_losses_of_means_are_what_one_has_who_predicts_them(rng: np.random.Generator) -> None:
-    """The variance, or the entropy, of all validation rows, in units of each network's training rows."""
-    kind, flag, number = rng.integers(3, size=40), rng.integers(2, size=40), rng.normal(3, 2, size=40)
-    rows = [np.arange(20), np.arange(10, 40)]
-    train = [np.arange(20, 40), np.arange(30)]
-    together = np.concatenate(rows)
-    for node, channels, truth in (
-        (Node(target=True), number[:, None], number),
-        (Node("binary", target=True), flag[:, None], flag),
-        (Node("categorical", 3, target=True), np.eye(3)[kind], kind),
-    ):
-        table = Table(np.c_[rng.normal(size=40), channels].astype(np.float32), Layout((Node(), node)))
-        found = losses_of_means(table, rows, measure(table, train)[0])
-        for own, of_train, loss in zip(rows, train, found, strict=True):
-            if node.kind == "numeric":
-                expected = ((truth[own] - truth[together].mean()) ** 2).mean() / truth[of_train].var()
-            else:
-                shares = [np.bincount(truth[some]) / len(some) for some in (together, of_train)]
-                ours, null = (
-                    log_loss(truth[some], np.tile(p, (len(some), 1)), labels=np.arange(len(p)))
-                    for some, p in zip((own, of_train), shares, strict=True)
-                )
-                expected = ours / null
-            assert loss == pytest.approx(expected, rel=1e-5)
+def test_a_beta_is_compared_within_candidates_that_are_alike_otherwise(rng: np.random.Generator) -> None:
+    scores = np.repeat([[-1.0], [-0.5]], 5, axis=1) + rng.normal(0, 0.01, (2, 5))
+    assert end_of_grid([(Castle(0.1), L2(5.0)), (Castle(1.0), L2(5.0))], scores, 1) is not None
+    assert end_of_grid([(Castle(0.1), L2(0.1)), (Castle(1.0), L2(5.0))], scores, 1) is None
 
 
-def test_no_skill_names_what_predicts_as_well() -> None:
-    worse, means = np.array([1.2]), np.array([1.1])
-    assert no_skill(means, worse, [NUMBER]) is None
-    assert "'y' are predicted no better than by their mean (R² below 0):" in str(no_skill(worse, means, [NUMBER]))
-    assert "by their mean (R² below 0) and their class shares:" in str(no_skill(worse, means, [NUMBER, CLASSES]))
+def test_no_skill_names_the_targets_that_are_not_predicted(rng: np.random.Generator) -> None:
+    y, kinds = rng.normal(size=40), np.array(list("abcde") * 8)
+    right, wrong = y + 0.1, -y
+    shares, sure = np.full((40, 5), 0.2), 0.1 + 0.5 * np.eye(5)[np.arange(40) % 5]
+
+    def said_of(number: Any, classes: Any) -> str:
+        return str(no_skill(HeldOutPredictions([y, kinds], [number, classes]), [NUMBER, CLASSES]))
+
+    assert said_of(right, sure) == "None"
+    assert "rows of 'y' are predicted no better than by their mean (R² below 0):" in said_of(wrong, sure)
+    assert "rows of 'kind' are predicted no better than by their class shares:" in said_of(right, shares)
+    assert "by their mean (R² below 0) and their class shares:" in said_of(wrong, shares)

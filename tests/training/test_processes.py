@@ -58,13 +58,30 @@ assert np.array_equal(values, model.predict(X))
 assert likelihood == model.log_likelihood(X, Y)
 assert "forked after JAX had started" in message and "get_context('spawn')" in message, message
 """
+FORK_BEFORE_THE_IMPORT = """
+import os
+import jax
+
+jax.numpy.zeros(1)
+child = os.fork()
+if child == 0:
+    from castlereg.training.devices import check_not_forked
+
+    try:
+        check_not_forked()
+    except RuntimeError:
+        os._exit(3)
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+"""
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
 def test_a_fork_after_jax_has_started_predicts_and_says_that_it_cannot_fit() -> None:
-    subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKS], check=True, timeout=120, env=os.environ | dict([QUICK])
-    )
+    for script in (FORKS, FORK_BEFORE_THE_IMPORT):
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", script], check=True, timeout=120, env=os.environ | dict([QUICK])
+        )
 
 
 def test_spawned_processes_and_joblib_fit_alike(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def demo(
     labels = {
         "table": f"scikit-learn's diabetes, {len(X)} rows x {X.shape[1]} columns",
         "beta": f"{model.reg_beta_:g}, chosen among {', '.join(f'{b:g}' for b in model.reg_betas)} by ten folds",
-        "held-out loss": f"{model.validation_loss_:.3f} (predicting the mean has 1)",
+        "held-out loss": f"{model.validation_loss_:.3f} (predicting the mean has about 1)",
         **held_out_labels(facts["held_out"]),
         "uses": ", ".join(facts["uses"]),
         "report": str(paths["report"]),

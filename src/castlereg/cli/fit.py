@@ -204,7 +204,7 @@ def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
         "target": f"{', '.join(facts['targets'])}: {why}, so {facts['task']}"
         + (" (--task overrules)" if task == "auto" and not several else ""),
         "beta": f"{facts['reg_beta']:g}" + (", chosen by folds" if facts["chosen_by_folds"] else ""),
-        "held-out loss": f"{facts['held_out_loss']:.4g} (predicting the mean or the base rates has 1)",
+        "held-out loss": f"{facts['held_out_loss']:.4g} (predicting the mean or the base rates has about 1)",
         **held_out_labels(facts["held_out"]),
     }
     for name, columns in facts["uses"].items():

@@ -93,7 +93,7 @@ def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:
     from castlereg.data.targets import check_target, inferred_task
 
     if y.shape[1] > 1:
-        return "several targets", "numbers and classes side by side"
+        return "several targets", "each by its values"
     if task == "auto":
         return inferred_task(y.iloc[:, 0])
     if task == "regression":

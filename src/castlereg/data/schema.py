@@ -217,8 +217,9 @@ class ColumnSurvey:
     def _of_levels(self, column: ColumnType, counts: NDArray[np.int64]) -> Decision:
         schema = _schema_of_levels(column, counts, self.missing)
         levels, rows = column.levels or (), int(counts.sum())
-        unusable = ""
-        if schema.kind == "categorical" and len(levels) > FEW and (2 * len(levels) > rows or self.too_many):
+        unusable, is_known = "", self.categorical or column.declared  # as categorical, by the user
+        hardly_repeats = self.too_many or (2 * len(levels) > rows and not is_known)
+        if schema.kind == "categorical" and len(levels) > FEW and hardly_repeats:
             texts = [str(level) for level in levels]
             sort = "free text" if is_prose(texts) else "an identifier"
             more = "more than " if self.too_many else ""

@@ -269,9 +269,7 @@ class CausalGraph(GraphFormats):
         if self.agreement_of:
             lines.append(f"Confidence is the agreement of {self.agreement_of}.")
         if edges["confidence"].isna().any():
-            lines.append(
-                f"Confidence and direction are not known (NaN), because one network cannot show them: {FOR_CONFIDENCE}."
-            )
+            lines.append(f"Confidence and direction are not known (NaN); they need several networks: {FOR_CONFIDENCE}.")
         if self.traits is not None:
             lines += self.traits.remarks(self.weight_array)
         return "\n".join([*lines, NOT_PROOF])

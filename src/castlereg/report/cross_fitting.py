@@ -59,6 +59,8 @@ def out_of_fold(
     trees = RIVALS if rivals else ()
     cells = model.model_.cells(read_features(model, X)) if rivals else np.empty((n_rows, 0))
     categorical = np.array([column.kind == "categorical" for column in model.model_.preprocessing.schema])
+    for method in methods.values():  # the rows of a fold alone might look like an identifier
+        method.set_params(categorical_features=np.flatnonzero(categorical).tolist())
     shapes = [(n_rows,) if isinstance(target, NumericTarget) else (n_rows, len(target.classes)) for target in targets]
     predictions = {name: [np.zeros(shape) for shape in shapes] for name in [*methods, *trees, GUESS]}
     seeds = source.generate_state(cv).tolist()

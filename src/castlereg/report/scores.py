@@ -224,6 +224,8 @@ def decimals_of(scores: Sequence[Interval]) -> int:
     """
     half_width = max((score.high - score.low) / 2 for score in scores)
     size = max(abs(score.value) for score in scores)
+    if not math.isfinite(size + half_width):
+        return 2
     least = 2 if size < 10 else 1 if size < 100 else 0 if size < _LARGE else 2 - math.floor(math.log10(size))
     # An interval without width, as when all of a few rows are predicted right, says nothing about decimals.
     return max(least, math.ceil(-math.log10(half_width))) if half_width > 0 else least
@@ -235,6 +237,8 @@ def number(value: float, decimals: int) -> str:
     >>> number(-0.034, 2), number(0.00000123, 8), number(1234567890, -7)
     ('\N{MINUS SIGN}0.03', '1.23e\N{MINUS SIGN}6', '1.23e9')
     """
+    if not math.isfinite(value):
+        return str(value)
     if 0 <= decimals <= _MOST_DECIMALS and abs(value) < _LARGE:
         text = f"{value:,.{decimals}f}"
     elif not round(value, decimals):

@@ -58,7 +58,7 @@ def training_content(history: pd.DataFrame, validation_loss: float, warmup: int 
         validation_loss=float(validation_loss),
         curves=(
             _curves("Training objective", "sum of all terms", tables["objective"], best_of_drawn),
-            _curves("Validation loss", "1 = predicting the mean or the base rates", validation, best_of_drawn),
+            _curves("Validation loss", "predicting the mean or the base rates has about 1", validation, best_of_drawn),
         ),
     )
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.table import Standardization, Table
+from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target
+from castlereg.fitted.networks import HeldOutPredictions
+from castlereg.regularizers import Castle
 from castlereg.regularizers.castle import castle_of
 from castlereg.search.grid import Candidate, FoldGrid
 from castlereg.search.request import Assignment
@@ -17,13 +20,18 @@ from castlereg.search.request import Assignment
 _FEW_ROWS = 50
 _ROWS_BEYOND_COLUMNS = 10
 _ROWS_OF_A_CLASS = 10
-_ROWS_TO_SCORE = 10  # of fewer the mean is known too well to be a rival
+_ROWS_TO_SCORE = 10  # fewer rows are too few to compare with their mean
 _MOST_NAMED = 3
 _CLEARLY = 2.0  # standard errors
 
 
-def doubts(rows: Assignment, grid: FoldGrid, scores: NDArray[np.float64], best: int) -> list[str]:
-    """Say what makes a fit less trustworthy, given the scores of its candidates on folds and the chosen candidate."""
+def doubts(
+    rows: Assignment, grid: FoldGrid, scores: NDArray[np.float64], best: int, held_out: HeldOutPredictions
+) -> list[str]:
+    """Say what makes a fit less trustworthy.
+
+    ``scores`` are those of its candidates on folds, of which the ``best`` was chosen; ``held_out`` its predictions.
+    """
     targets, counts = rows.preprocessing.targets, rows.counts()
     found = [few_rows(int(counts[0].sum()), rows.preprocessing.layout.n_features)]
     for k, target in enumerate(targets):
@@ -33,12 +41,10 @@ def doubts(rows: Assignment, grid: FoldGrid, scores: NDArray[np.float64], best: 
             found.append(class_without_rows(target, [rows.counts(fold)[k] for fold in range(n_folds)]))
     if rows.fold_rows is not None:
         found.append(end_of_grid(grid.candidates, scores, best))
-    trained = grid.trained(best)
     table = rows.source if isinstance(rows.source, Table) else rows.source.table
-    validation = [np.asarray(rows.folds[i][1]) for i in trained]
-    if len(np.unique(np.concatenate(validation))) >= _ROWS_TO_SCORE:
-        means = losses_of_means(table, validation, grid.networks(best, trained).standardization)
-        found.append(no_skill(grid.losses[best, trained], means, targets))
+    # Weights shift predictions away from the mean of the rows as they are, on purpose.
+    if table.weight is None and len(held_out.truth[0]) >= _ROWS_TO_SCORE:
+        found.append(no_skill(held_out, targets))
     return [doubt for doubt in found if doubt is not None]
 
 
@@ -125,7 +131,11 @@ def end_of_grid(candidates: Sequence[Candidate], scores: NDArray[np.float64], be
     if chosen is None:
         return None
     beta = float(chosen.reg_beta)
-    at = {float(c.reg_beta): i for i, c in enumerate(castles) if c and replace(c, reg_beta=chosen.reg_beta) == chosen}
+    at = {
+        float(castle.reg_beta): i
+        for i, (castle, candidate) in enumerate(zip(castles, candidates, strict=True))
+        if castle is not None and _with_beta(candidate, castle, chosen) == tuple(candidates[best])
+    }
     betas = sorted(at)
     if len(betas) < 2 or beta == 0 or beta not in (betas[0], betas[-1]):
         return None
@@ -140,50 +150,39 @@ def end_of_grid(candidates: Sequence[Candidate], scores: NDArray[np.float64], be
     return f"reg_beta={beta:g} is the {end} tried and clearly better than {neighbour:g}: try {further} ones too"
 
 
-def no_skill(losses: NDArray[np.float64], of_means: NDArray[np.float64], targets: Sequence[Target]) -> str | None:
-    """Say that held-out rows are predicted no better than by their mean, given both losses of each network.
+def _with_beta(candidate: Candidate, castle: Castle, like: Castle) -> Candidate:
+    """Give the CASTLE of a candidate the beta of another one."""
+    return tuple(replace(castle, reg_beta=like.reg_beta) if part is castle else part for part in candidate)
+
+
+def no_skill(held_out: HeldOutPredictions, targets: Sequence[Target]) -> str | None:
+    """Name the targets whose held-out rows are predicted no better than by their mean or class shares.
 
     Examples
     --------
     >>> import numpy as np
     >>> target = ClassTarget("grade", np.array(["high", "low"]))
-    >>> no_skill(np.array([1.1, 1.2]), np.array([1.0, 1.1]), [target])
-    "held-out rows of 'grade' are predicted no better than by their class shares: train longer, or doubt the columns"
+    >>> truth = np.array(["high", "low", "low", "low"])
+    >>> no_skill(HeldOutPredictions([truth], [np.full((4, 2), 0.5)]), [target])
+    "held-out rows of 'grade' are predicted no better than by their class shares: train longer, or add columns"
     """
-    if losses.mean() < of_means.mean():
+    pairs = zip(targets, held_out.truth, held_out.predicted, strict=True)
+    without = [target for target, truth, predicted in pairs if _is_no_better(target, truth, predicted)]
+    if not without:
         return None
     means = [
-        "their class shares" if isinstance(target, ClassTarget) else "their mean (R² below 0)" for target in targets
+        "their class shares" if isinstance(target, ClassTarget) else "their mean (R² below 0)" for target in without
     ]
     return (
-        f"held-out rows of {', '.join(repr(target.name) for target in targets)} are predicted no better than by "
-        f"{' and '.join(dict.fromkeys(means))}: train longer, or doubt the columns"
+        f"held-out rows of {', '.join(repr(target.name) for target in without)} are predicted no better than by "
+        f"{' and '.join(dict.fromkeys(means))}: train longer, or add columns"
     )
 
 
-def losses_of_means(table: Table, rows: Sequence[NDArray[np.int64]], by: Standardization) -> NDArray[np.float64]:
-    """Return what the validation loss of each network would be if it predicted the mean and the class shares.
-
-    These are of the validation rows of all networks together, as in R². ``by`` has a leading axis of networks.
-    """
-    together = np.concatenate(rows)
-    return np.array([_loss_of_means(table, own, together, by.of_member(i)) for i, own in enumerate(rows)])
-
-
-def _loss_of_means(table: Table, rows: NDArray[np.int64], together: NDArray[np.int64], by: Standardization) -> float:
-    layout, loss = table.layout, 0.0
-    weight = np.ones(len(table.inputs)) if table.weight is None else table.weight.astype(np.float64)
-    for k in layout.targets:
-        node = layout.nodes[k]
-        channels = layout.output_channels[k][: node.levels]
-        values = table.inputs[:, channels].astype(np.float64)
-        if node.kind == "binary":
-            values = np.c_[1 - values, values]
-        means = np.average(values[together], axis=0, weights=weight[together])
-        if node.kind == "numeric":
-            losses = ((values[rows, 0] - means) * float(by.scale[channels[0]])) ** 2
-        else:
-            assert by.null_loss is not None
-            losses = -values[rows] @ np.log(np.maximum(means, 1e-12)) / float(by.null_loss[k])
-        loss += float(np.average(losses, weights=weight[rows]))
-    return loss
+def _is_no_better(target: Target, truth: NDArray[Any], predicted: NDArray[np.float64]) -> bool:
+    if not isinstance(target, ClassTarget):
+        return float(np.square(truth - predicted).mean()) >= float(truth.var())
+    codes = target.codes(truth)
+    shares = np.bincount(codes, minlength=predicted.shape[1]) / len(codes)
+    probabilities = np.maximum(predicted[np.arange(len(codes)), codes], 1e-12)
+    return float(np.log(probabilities).mean()) <= float(np.log(shares[codes]).mean())

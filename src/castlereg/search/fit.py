@@ -74,16 +74,17 @@ def fit(request: FitRequest) -> FittedModel:
             folds, seeds, left_out = rows.fold_rows.folds, rows.fold_rows.seeds, rows.fold_rows.left_out
             errors = [_errors(networks.of_members(np.array([i])), left_out(fold)) for i, fold in enumerate(trained)]
             book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
-        for doubt in doubts(rows, grid, scores, best):
+        predictions = HeldOutPredictions.of(networks, held_out)
+        for doubt in doubts(rows, grid, scores, best, predictions):
             warn_user(doubt, FitWarning)
         loss = float(stack.validation_loss.mean())
-        return FittedModel(networks, stack.history, loss, graph, book, HeldOutPredictions.of(networks, held_out))
+        return FittedModel(networks, stack.history, loss, graph, book, predictions)
 
 
 def _agreement_of(request: FitRequest, n_networks: int) -> str:
     """Say which networks the confidence compares, and what it therefore does not show."""
     if request.cross_validation is not None:
-        return f"{n_networks} networks of cross-validation, which share most of their rows"
+        return f"{n_networks} networks of cross-validation, whose training rows overlap"
     if request.bootstrap:
         return f"{n_networks} networks, each on its own bootstrap sample of the rows"
     return f"{n_networks} networks that differ only in their seed; bootstrap=True would vary the rows too"

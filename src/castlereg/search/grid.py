@@ -31,9 +31,8 @@ Candidate = tuple[Regularizer, ...]
 class FoldGrid:
     """Networks trained on every fold with every candidate."""
 
-    candidates: list[
-        Candidate
-    ]  # those that were trained on all folds: all, unless Ctrl-C came between and what is done was kept
+    # Trained on all folds: fewer than asked for if Ctrl-C came and the rest was kept.
+    candidates: list[Candidate]
     stacks: list[TrainedStack]  # the networks of each candidate, fold by fold
 
     @cached_property

@@ -16,7 +16,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax._src import xla_bridge  # there is no public way to ask whether JAX has started
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from castlereg.notices import warn_user
@@ -36,12 +35,23 @@ _ROOM = 2**30  # bytes of addresses that XLA takes when it starts and compiles: 
 _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg_devices", default=None)
 
 
-_forked_too_late = False  # whether JAX had started before this process was forked
+def _has_started() -> bool:
+    """Tell whether JAX has started its devices, for which it has no public name."""
+    return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", False))
+
+
+def _has_one_thread() -> bool:
+    return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
+
+
+# Whether JAX had started before this process was forked: if that was before this module was imported, JAX has started
+# and its threads are not there.
+_forked_too_late = _has_started() and _has_one_thread()
 
 
 def _note_fork() -> None:
     global _forked_too_late
-    _forked_too_late = _forked_too_late or bool(getattr(xla_bridge, "_backends", False))
+    _forked_too_late = _forked_too_late or _has_started()
 
 
 if hasattr(os, "register_at_fork"):
@@ -52,7 +62,7 @@ def check_not_forked() -> None:
     """Raise an error where JAX would wait forever: its threads stay behind in the process that was forked."""
     if _forked_too_late:
         raise RuntimeError(
-            "this process was forked after JAX had started, and JAX would hang here: start processes by "
+            "this process was forked after JAX had started, and JAX would hang here: start processes with "
             "multiprocessing.get_context('spawn') or 'forkserver', or use joblib (n_jobs)"
         )
 

@@ -17,9 +17,9 @@ _MOST_SECONDS = 30  # for programs to be compiled
 @contextmanager
 def stopped_at_exit() -> Iterator[None]:
     """Mark this thread as one that trains, and calls :func:`stop_if_ending` every now and then."""
-    stop_if_ending()
     _running.add(threading.get_ident())
     try:
+        stop_if_ending()
         yield
     finally:
         _running.discard(threading.get_ident())

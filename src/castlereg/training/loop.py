@@ -72,7 +72,7 @@ def train(
     interrupted = False
     with bar if bar is not progress else nullcontext():
         try:
-            _run(stack, source, bar)
+            _run(stack, source, bar, on_interrupt)
         except KeyboardInterrupt:
             _free_lock(bar)
             if on_interrupt == "raise":
@@ -84,7 +84,7 @@ def train(
     return result
 
 
-def _run(stack: Stack, source: Source, bar: Any) -> None:
+def _run(stack: Stack, source: Source, bar: Any, on_interrupt: OnInterrupt) -> None:
     """Run the phases one after the other."""
     plan, begun = stack.setup.plan, bar.n
     runner = source.runner(stack)
@@ -104,7 +104,12 @@ def _run(stack: Stack, source: Source, bar: Any) -> None:
         epochs = _epochs_of_call(plan, done, runner.epochs_per_call)
         following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call)
         log = runner.run(epochs, following, within_epoch)
-        wait_for(log)
+        try:
+            wait_for(log)
+        except KeyboardInterrupt:
+            if on_interrupt == "keep":
+                stack.record(log)  # the weights are those of its last epoch already
+            raise
         stack.record(log)
         bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
         bar.n = int(finished())

@@ -80,9 +80,7 @@ def test_lines_without_agreed_direction_are_dashed_without_head_and_explained(di
     assert heads["Curve"] not in ("-", "solid")
     assert ax.get_xlabel() == "A prediction aid, not proof of cause. Dashed: networks disagree on the direction."
     sure = from_edges({("a", "b"): 0.9}, target="b")
-    assert (
-        draw(sure, None, 9).get_xlabel() == "A prediction aid, not proof of cause. One network: confidence not known."
-    )
+    assert draw(sure, None, 9).get_xlabel() == "A prediction aid, not proof of cause. Confidence is not known."
 
 
 def test_targets_are_highlighted(disagreeing: CausalGraph) -> None:

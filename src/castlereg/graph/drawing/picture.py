@@ -55,8 +55,8 @@ def strongest_edges(graph: CausalGraph, nodes: Sequence[str], max_edges: int | N
 def shown_of(graph: CausalGraph, n_edges: int, n_nodes: int | None = None) -> str:
     """Say how much of a graph a picture shows, for its caption; empty when it shows everything.
 
-    Pictures leave weak edges out when there are many. :func:`picture` has this sentence in its caption; whoever draws
-    other edges calls it with the numbers of edges and nodes drawn (by default all nodes).
+    Pictures leave weak edges out when there are many. :func:`picture` has this sentence in its caption. For
+    a picture of your own, pass the numbers of edges and nodes that it draws (by default all nodes).
 
     Examples
     --------
@@ -153,7 +153,7 @@ def picture(graph: CausalGraph, edges: pd.DataFrame, nodes: Sequence[str]) -> Pi
     if not all(line.directed for line in lines):
         sentences.append("Dashed: networks disagree on the direction.")
     if any(np.isnan(line.confidence) for line in lines):
-        sentences.append("One network: confidence not known.")
+        sentences.append("Confidence is not known.")
     if left_out:
         sentences.append(f"Left out: {len(left_out)} nodes without an edge among the strongest.")
     elif loose:
