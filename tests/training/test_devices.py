@@ -151,3 +151,16 @@ def test_a_cache_folder_that_cannot_be_written_is_not_used(monkeypatch: pytest.M
     with pytest.warns(UserWarning, match=r"jax cannot be written .* set JAX_COMPILATION_CACHE_DIR"):
         devices._use_own_cache()
     assert jax.config.values == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the size of the process from /proc")
+def test_a_memory_limit_that_xla_would_not_survive_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    import resource
+
+    limits = {"most": 2**20}
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limits["most"],) * 2)
+    with pytest.raises(MemoryError, match=r"\(ulimit -v\) of 0.0 GiB leaves 0.0 GiB, and XLA needs about 1 GiB"):
+        devices._check_room()
+    for most in (2**60, resource.RLIM_INFINITY):
+        limits["most"] = most
+        devices._check_room()

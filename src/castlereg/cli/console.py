@@ -138,7 +138,7 @@ def reason(error: BaseException) -> str:
     """Say in one line what went wrong."""
     if isinstance(error, OSError) and error.strerror is not None:
         return one_line(f"{error.filename or 'standard output'}: {error.strerror}")
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and "ulimit" not in str(error):
         return "not enough memory: try fewer rows or columns, or castlereg fit --stream"
     return one_line(str(error)) or type(error).__name__
 

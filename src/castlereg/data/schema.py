@@ -44,7 +44,7 @@ ColumnKind = Literal["numeric", "binary", "categorical", "ordinal", "unusable"]
 
 MOST_LEVELS = 100  # more make wide layers of weights that a few rows each must teach
 _MOST_ORDINAL_VALUES = 10
-SMALLEST_RANGE = 1e-150  # of values that vary: the squares of smaller ones are zero
+SMALLEST_RANGE = 1e-100  # of values that vary: squares of smaller ones, and of others in their units, leave float64
 _ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # different numbers beyond which a column is numeric whatever follows
 OTHER = "(other)"
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -30,6 +31,8 @@ _QUICK = {"xla_cpu_use_fusion_emitters": False}
 
 _JAX_MIN_SECONDS = 1.0  # JAX's own value of jax_persistent_cache_min_compile_time_secs
 
+_ROOM = 2**30  # bytes of addresses that XLA takes when it starts and compiles: 1.0 GB on two cores
+
 _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg_devices", default=None)
 
 
@@ -39,6 +42,7 @@ def prepare_jax() -> None:
 
     What the user has set stays: ``jax_num_cpu_devices``, ``jax_compilation_cache_dir``, or devices that have started.
     """
+    _check_room()
     config: Any = jax.config
     if config.jax_num_cpu_devices < 0 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         try:
@@ -48,6 +52,23 @@ def prepare_jax() -> None:
             pass  # the devices have started: train on those there are
     if config.jax_compilation_cache_dir is None:
         _use_own_cache()
+
+
+def _check_room() -> None:
+    """Raise if a memory limit leaves too little for XLA, which would end the whole process without a message."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (ImportError, OSError):  # another system
+        return
+    room = limit - pages * resource.getpagesize()
+    if limit != resource.RLIM_INFINITY and room < _ROOM:
+        raise MemoryError(
+            f"the memory limit (ulimit -v) of {limit / 2**30:.1f} GiB leaves {max(room, 0) / 2**30:.1f} GiB, and XLA "
+            f"needs about {_ROOM / 2**30:.0f} GiB: raise the limit"
+        )
 
 
 def _use_own_cache() -> None:
