@@ -14,6 +14,7 @@ _HOMES = {
     "Comparison": "comparison",
     "EdgeConstraints": "graph",
     "Evaluation": "evaluation",
+    "FitWarning": "notices",
     "Recipe": "estimators.recipe",
     "compare": "comparison",
     "evaluate": "evaluation",
@@ -37,6 +38,7 @@ __all__ = [
     "Comparison",
     "EdgeConstraints",
     "Evaluation",
+    "FitWarning",
     "NetworkClassifier",
     "NetworkClassifierCV",
     "NetworkMultiOutput",
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from castlereg.estimators.recipe import Recipe
     from castlereg.evaluation import Evaluation, evaluate
     from castlereg.graph import CausalGraph, EdgeConstraints
+    from castlereg.notices import FitWarning
     from castlereg.onnx import onnx_inputs, to_onnx
     from castlereg.persistence import load, save
     from castlereg.regularizers import Castle

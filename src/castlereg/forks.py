@@ -1,4 +1,4 @@
-"""Whether this process was forked after JAX had started: its threads stay behind, and a fit would wait for them forever.
+"""Whether this process was forked after JAX had started: a fit would wait forever for threads that stayed behind.
 
 This module does not import JAX. castlereg imports it first, so that it also sees forks before an estimator is imported.
 """

@@ -157,6 +157,18 @@ def test_a_network_that_chose_its_regularizers_is_scored_with_them(fitted: Fitte
     assert estimator.n_members == 2
 
 
+@pytest.mark.filterwarnings("ignore:X has levels that were not there in training")
+def test_a_column_that_is_nearly_an_identifier_stays_one_of_levels_on_the_rows_of_a_fold() -> None:
+    """34 levels in 70 rows are levels; in the 56 rows of a fold they would be an identifier."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"zip": [f"z{i % 34}" for i in range(70)], "size": rng.normal(size=70)})
+    y = X["size"] + rng.normal(size=70)
+    model = CastleRegressor(max_epochs=1, random_state=0).fit(X, y)
+    assert model.schema_.loc["zip", "kind"] == "categorical"
+    predictions, _ = out_of_fold(model, X, y, [y.to_numpy()], rivals=False, cv=5, seed=0, verbose=False)
+    assert np.isfinite(predictions["CASTLE"][0]).all()
+
+
 class Custom(L2):
     """A regularizer that cannot be saved: loading never imports anything that a file names."""
 

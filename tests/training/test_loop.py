@@ -27,7 +27,7 @@ from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.network import initialize, squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.search.grid import train_folds
-from castlereg.training import Member, Plan, phases_for, program, sources, train
+from castlereg.training import Member, Plan, loop, phases_for, program, sources, train
 from tests.training.cases import assert_same, members, plain, plan, table
 
 
@@ -162,6 +162,22 @@ def test_ctrl_c_while_the_bar_is_drawn_leaves_it_to_other_threads() -> None:
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(is_free).result()
+
+
+def test_epochs_that_were_trained_when_ctrl_c_came_are_in_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that runs has changed the weights, whether or not its log was read."""
+    waits = iter([None, KeyboardInterrupt])
+
+    def interrupted(log: Any) -> None:
+        if next(waits) is not None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "wait_for", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted after 32"):
+        result = train(table(), members(2), plan((5,), epochs=400, patience=400), on_interrupt="keep")
+    assert result.history.groupby("member")["epoch"].max().tolist() == [32, 32]
+    best = result.history.groupby("member")["validation_loss"].min()
+    np.testing.assert_array_equal(best.astype(np.float32), result.validation_loss)
 
 
 def read_until(word: str, stream: IO[str]) -> None:
