@@ -132,6 +132,8 @@ def test_evaluate_scores_what_predict_says(model: castlereg.CastleRegressorCV, t
     assert str(evaluation).startswith("54 rows, 6 without a target left out\n\nrent, regression")
     again = evaluate(model, table[["area"]], rent)
     assert evaluation == again
+    as_text = [f"{value!r}" if value == value else "?" for value in rent]
+    assert evaluate(model, table[["area"]], as_text) == evaluation
 
 
 def test_held_out_rows_are_predicted_by_the_network_that_left_them_out(
