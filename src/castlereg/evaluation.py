@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
 from castlereg.data.targets import NumericTarget, Target, has_targets
+from castlereg.digits import Interval, decimals_of, number
 from castlereg.estimators.base import NetworkEstimator, Seed, read_known_rows, seed_sequence
 from castlereg.fitted.model import FoldBook, class_sets, cv_plus
 from castlereg.notices import shows_progress
@@ -361,12 +362,10 @@ def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _written(score: Score) -> tuple[str, str, str, str]:
     """Write a score with the digits that its interval justifies."""
-    half = (score.high - score.low) / 2
-    least = 2 if abs(score.value) < 10 else 1 if abs(score.value) < 100 else 0
-    decimals = int(np.clip(np.ceil(1 - np.log10(half)), least, 6)) if half > 0 else least + 1
+    decimals = decimals_of([Interval(score.value, score.low, score.high)])
 
     def text(value: float) -> str:
-        return "" if np.isnan(value) else f"{value:.{decimals}f}"
+        return "" if np.isnan(value) else number(value, decimals).replace(",", "").replace("\N{MINUS SIGN}", "-")
 
-    interval = "" if np.isnan(half) else f"[{text(score.low)}, {text(score.high)}]"
+    interval = "" if np.isnan(score.low) else f"[{text(score.low)}, {text(score.high)}]"
     return score.measure, text(score.value) or "unknown", interval, text(score.constant)
