@@ -17,7 +17,7 @@ PACKAGE = Path(castlereg.__file__).parent
 # From the bottom to the top: a module imports only from its own and lower levels. Levels of one tuple do not import
 # each other.
 LEVELS: list[tuple[str, ...]] = [
-    ("options", "notices", "random_streams", "atomic_write", "markdown", "signals", "forks"),
+    ("options", "notices", "random_streams", "atomic_write", "markdown", "digits", "signals", "forks"),
     ("layout",),
     ("data", "network"),
     ("losses", "acyclicity"),

@@ -37,6 +37,7 @@ def test_permissions_of_the_older_file_stay(tmp_path: Path) -> None:
     path.touch(mode=0o600)
     with atomic_write(path) as file:
         file.write(b"private")
+        assert {stat.S_IMODE(p.stat().st_mode) for p in tmp_path.iterdir()} == {0o600}  # the unfinished one too
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 

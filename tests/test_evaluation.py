@@ -10,6 +10,7 @@ from sklearn import metrics
 import castlereg
 from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.evaluation import (
+    Evaluation,
     Score,
     TargetScores,
     class_measures,
@@ -107,6 +108,20 @@ def test_the_verdict(score: Score, verdict: str) -> None:
     assert TargetScores("y", "regression", (score,)).verdict == verdict
 
 
+@pytest.mark.parametrize(
+    ("score", "line"),
+    [
+        (Score("RMSE", 3.2e-9, 2.9e-9, 3.5e-9, 5.5e-9), "RMSE  3.2e-9  [2.9e-9, 3.5e-9]  5.5e-9"),
+        (Score("RMSE", 3.2e-9, 2.9e-9, 3.5e-9, 5.5), "RMSE  3.2e-9  [2.9e-9, 3.5e-9]  5.500000"),
+        (Score("RMSE", 12345.6, 12000.0, 12900.0, 20000.0), "RMSE  12346  [12000, 12900]  20000"),
+        (Score("R2", -0.5, -0.72, -0.3, 0.0), "R2  -0.50  [-0.72, -0.30]  0.00"),
+    ],
+)
+def test_scores_are_written_with_the_digits_that_count(score: Score, line: str) -> None:
+    written = str(Evaluation(20, 0, (TargetScores("y", "regression", (Score("R2", 0.5, 0.4, 0.6, 0.0), score)),)))
+    assert written.splitlines()[-1].split() == line.split()
+
+
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     rng = np.random.default_rng(0)
@@ -132,6 +147,8 @@ def test_evaluate_scores_what_predict_says(model: castlereg.CastleRegressorCV, t
     assert str(evaluation).startswith("54 rows, 6 without a target left out\n\nrent, regression")
     again = evaluate(model, table[["area"]], rent)
     assert evaluation == again
+    as_text = [f"{value!r}" if value == value else "?" for value in rent]
+    assert evaluate(model, table[["area"]], as_text) == evaluation
 
 
 def test_held_out_rows_are_predicted_by_the_network_that_left_them_out(

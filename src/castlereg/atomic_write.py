@@ -35,11 +35,11 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
                 yield file
             return
         with open(unfinished, "xb") as file:
+            if target.exists():
+                shutil.copymode(target, unfinished)  # nobody else may read it meanwhile
             yield file
             file.flush()
             os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, unfinished)
         os.replace(unfinished, target)
     except OSError as error:
         if error.errno is not None and error.filename in (None, str(unfinished)):

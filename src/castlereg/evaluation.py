@@ -13,8 +13,8 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
-from castlereg.data.reading import is_frame
-from castlereg.data.targets import NumericTarget, Target
+from castlereg.data.targets import NumericTarget, Target, has_targets
+from castlereg.digits import Interval, decimals_of, number
 from castlereg.estimators.base import NetworkEstimator, Seed, read_known_rows, seed_sequence
 from castlereg.fitted.model import FoldBook, class_sets, cv_plus
 from castlereg.notices import shows_progress
@@ -152,7 +152,7 @@ def evaluate(
     if not isinstance(model, NetworkEstimator):
         raise TypeError(f"{type(model).__name__} is not an estimator of castlereg: use scikit-learn's metrics")
     check_is_fitted(model)
-    has_target = _has_target(y)
+    has_target = has_targets(y)
     kept = np.flatnonzero(has_target)
     if not len(kept):
         raise ValueError("y has no row without a missing value: there is nothing to score")
@@ -350,13 +350,6 @@ def _some_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.sort(rng.choice(n_rows, min(n_rows, _MOST_INTERVALS), replace=False))
 
 
-def _has_target(y: Any) -> NDArray[np.bool_]:
-    """Return which rows have all targets."""
-    columns = [y[name] for name in y.columns] if is_frame(y) else [y]
-    missing = [np.asarray(pd.isna(np.asarray(column))) for column in columns]
-    return ~np.any([column.reshape(len(column), -1).any(axis=1) for column in missing], axis=0)
-
-
 def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
 
@@ -369,12 +362,10 @@ def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _written(score: Score) -> tuple[str, str, str, str]:
     """Write a score with the digits that its interval justifies."""
-    half = (score.high - score.low) / 2
-    least = 2 if abs(score.value) < 10 else 1 if abs(score.value) < 100 else 0
-    decimals = int(np.clip(np.ceil(1 - np.log10(half)), least, 6)) if half > 0 else least + 1
+    decimals = decimals_of([Interval(score.value, score.low, score.high)])
 
     def text(value: float) -> str:
-        return "" if np.isnan(value) else f"{value:.{decimals}f}"
+        return "" if np.isnan(value) else number(value, decimals).replace(",", "").replace("\N{MINUS SIGN}", "-")
 
-    interval = "" if np.isnan(half) else f"[{text(score.low)}, {text(score.high)}]"
+    interval = "" if np.isnan(score.low) else f"[{text(score.low)}, {text(score.high)}]"
     return score.measure, text(score.value) or "unknown", interval, text(score.constant)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 
 import castlereg
 from castlereg.cli import app
-from castlereg.cli.console import as_json, one_line
+from castlereg.cli.console import as_json, one_line, reason
+from castlereg.cli.fit import held_out_labels
 from castlereg.data.files import TableFile
 
 RUN = CliRunner()
@@ -83,7 +84,7 @@ def test_fit_prints_lines_for_people(folder: Path) -> None:
     assert "not proof of cause" in printed
     assert "beta           0.1\n" in printed
     scores = next(line for line in printed.splitlines() if line.startswith("scores"))
-    assert re.match(r"scores         accuracy [\d.]+, AUROC [\d.]+, log loss [\d.]+ on 6 validation rows", scores)
+    assert scores == "scores         6 validation rows are too few to score"
 
 
 def test_predict_writes_what_the_model_says(folder: Path, homes: pd.DataFrame) -> None:
@@ -106,6 +107,17 @@ def test_predict_in_a_pipe_with_probabilities(folder: Path, homes: pd.DataFrame)
     for line in lines:
         assert abs(line["P(no)"] + line["P(yes)"] - 1) < 1e-9
         assert (line["sold"] == "yes") == (line["P(yes)"] > line["P(no)"])
+
+
+def test_json_on_standard_output_is_that_of_a_file(folder: Path, homes: pd.DataFrame, tmp_path: Path) -> None:
+    dated = homes.head(3).assign(day=pd.to_datetime(["2024-01-01", "2024-01-02", None]), exact=0.1 + 0.2)
+    dated.to_parquet(tmp_path / "dated.parquet")
+    arguments = ["predict", folder / "price.castle", tmp_path / "dated.parquet", "--keep", "--json"]
+    printed = run(*arguments).stdout
+    assert run(*arguments, "-o", tmp_path / "out.jsonl").exit_code == 0
+    assert printed == (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    first = json.loads(printed.splitlines()[0])
+    assert (first["day"][:10], first["exact"]) == ("2024-01-01", 0.1 + 0.2)
 
 
 def test_predict_keeps_columns_and_writes_tsv(folder: Path, homes: pd.DataFrame, tmp_path: Path) -> None:
@@ -192,6 +204,9 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
     [
         (["fit", "{homes}", "-t", "pirce"], "has no column 'pirce'; did you mean 'price'?"),
         (["fit", "{homes}", "-t", "price", "--drop", "Sold"], "has no column 'Sold'; did you mean 'sold'?"),
+        (["fit", "{homes}", "-t", "price", "--categorical", "ctiy"], "has no column 'ctiy'; did you mean 'city'?"),
+        (["fit", "{homes}", "-t", "sold", "--stream", "--categorical", "ctiy"], "did you mean 'city'?"),
+        (["compare", "{homes}", "-t", "price", "--categorical", "ctiy"], "did you mean 'city'?"),
         (["fit", "{folder}/homs.csv", "-t", "price"], "homs.csv'; did you mean 'homes.csv'?"),
         (["fit", "{folder}/price.castle", "-t", "price"], "has suffix '.castle': tables end in .csv"),
         (["fit", "{homes}", "-t", "price", "-o", "{folder}/nowhere/model"], "nowhere first"),
@@ -258,6 +273,34 @@ def test_errors_that_nobody_has_thought_of_are_one_line(folder: Path, monkeypatc
         assert result.exit_code == 2
         assert result.stderr.startswith(f"castlereg: {said}")
         assert result.stderr.count("\n") == 1
+
+
+def test_a_read_error_is_not_blamed_on_standard_output() -> None:
+    assert reason(OSError(errno.EIO, "Input/output error")) == "Input/output error"
+    assert reason(OSError(errno.ENOSPC, "No space left")) == "standard output: No space left"
+    assert reason(OSError(errno.EIO, "Input/output error", "a.csv")) == "a.csv: Input/output error"
+
+
+@pytest.mark.parametrize("command", ["fit", "compare"])
+def test_columns_of_codes_are_passed_on(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **options: Any) -> None:
+        raise ValueError(f"codes in {options['categorical_features']}")
+
+    monkeypatch.setattr(castlereg, "CastleRegressorCV" if command == "fit" else "compare", fail)
+    result = run(command, folder / "homes.csv", "-t", "price", "--categorical", "city", "--categorical", "sold")
+    assert "codes in ['city', 'sold']" in result.stderr
+
+
+def test_few_held_out_rows_are_not_scored() -> None:
+    held_out = {
+        "rows": 10,
+        "by_folds": False,
+        "scores": [{"target": "y", "measure": "R2", "score": 0.5}],
+        "verdicts": {},
+    }
+    assert held_out_labels(held_out) == {"scores": "R2 0.5 on 10 validation rows"}
+    assert held_out_labels(held_out | {"rows": 9}) == {"scores": "9 validation rows are too few to score"}
+    assert held_out_labels(held_out | {"rows": 1}) == {"scores": "1 validation row is too few to score"}
 
 
 def _raising(error: Exception) -> Any:
@@ -390,11 +433,14 @@ def test_ctrl_c_leaves_the_older_file_and_nothing_else(tmp_path: Path) -> None:
     arguments = ["fit", "noise.csv", "-t", "y", "-o", "model", "--epochs", "10000"]
     command = [sys.executable, "-m", "castlereg", *arguments]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        assert "constant" in process.stderr.readline()  # a note, just before training
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate()
+        try:
+            assert process.stderr is not None
+            assert "constant" in process.stderr.readline()  # a note, just before training
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert said.splitlines()[-1] == "castlereg: stopped"
     assert "Traceback" not in said

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from castlereg.cli.tables import chosen_task, with_targets
+from castlereg.cli.tables import chosen_task, open_for, with_targets
 from castlereg.data.files import TableFile
+from castlereg.data.schema import ColumnSchema
+from castlereg.data.targets import ClassTarget
 
 
 def test_classes_that_are_whole_numbers_stay_so_where_some_are_missing(tmp_path: Path) -> None:
@@ -28,3 +32,28 @@ def test_regression_takes_numbers_written_as_text() -> None:
     assert chosen_task(y, "regression") == ("regression", "as --task says")
     with pytest.raises(ValueError, match="--task regression needs a target of numbers: price has 'dear' in row 1"):
         chosen_task(pd.DataFrame({"price": ["1", "dear"]}), "regression")
+
+
+def test_marks_among_numbers_are_missing_targets(tmp_path: Path) -> None:
+    path = tmp_path / "homes.csv"
+    path.write_text("rooms,kind,price\n1,3,1.5\n2,4,-\n3,-,3\n4,3,none\n5,4,2.5\n")
+    file = TableFile.open(path)
+    _, price, left_out = with_targets(file.read(), ["rooms"], ["price"], file)
+    assert (price["price"].tolist(), left_out) == ([1.5, 3, 2.5], 2)
+    assert chosen_task(price, "auto")[0] == chosen_task(price, "regression")[0] == "regression"
+    _, kind, _ = with_targets(file.read(), ["rooms"], ["kind"], file)
+    assert kind["kind"].tolist() == [3, 4, 3, 4]  # as in a file without "-"
+
+
+def test_text_of_training_is_text_in_a_table_that_holds_only_numbers(tmp_path: Path) -> None:
+    schema = tuple(
+        ColumnSchema(name, "categorical", holds, None, 0, False) for name, holds in [("c", "text"), ("x", "numbers")]
+    )
+    fitted = SimpleNamespace(
+        preprocessing=SimpleNamespace(schema=schema), targets=[ClassTarget("y", np.array(["1", "A"]))]
+    )
+    path = tmp_path / "new.csv"
+    path.write_text("c,x,y\n1,1,1\n2,2,1\n")
+    file = open_for(SimpleNamespace(model_=fitted), path, {"separator": ","})
+    X, y, _ = with_targets(file.read(), ["c", "x"], ["y"], file)
+    assert (X["c"].tolist(), X["x"].tolist(), y["y"].tolist()) == (["1", "2"], [1, 2], ["1", "1"])

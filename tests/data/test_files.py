@@ -21,7 +21,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from castlereg.data import byte_streams
-from castlereg.data.files import TableFile, write_table
+from castlereg.data.files import TableFile, note_unnamed, write_table
 from castlereg.data.reading import ALWAYS_MISSING
 
 FRAME = pd.DataFrame({"a": [1.5, 2.5, np.nan], "b": ["x", "y, z", "x"]})
@@ -173,18 +173,22 @@ def test_a_name_that_hides_the_format_is_rejected(tmp_path: Path, suffix: str) -
 @pytest.mark.parametrize("header", ["", "Unnamed: 0"])
 def test_a_saved_index_is_noted(tmp_path: Path, header: str) -> None:
     (tmp_path / "a.csv").write_text(f"{header},a\n0,1\n")
+    with warnings.catch_warnings(action="error"):
+        file = TableFile.open(tmp_path / "a.csv")
+        note_unnamed(["a"], file)  # it was dropped
     with pytest.warns(UserWarning, match=r"'Unnamed: 0', a first column without a name, .* saved index: drop it"):
-        frame = TableFile.open(tmp_path / "a.csv").read()
-    assert list(frame.columns) == ["Unnamed: 0", "a"]
-    write_table(frame, tmp_path / "a.jsonl")
+        note_unnamed(["Unnamed: 0", "a"], file)
+    write_table(file.read(), tmp_path / "a.jsonl")
     with pytest.warns(UserWarning, match="looks like a saved index"):
-        TableFile.open(tmp_path / "a.jsonl")
+        note_unnamed(["Unnamed: 0", "a"], TableFile.open(tmp_path / "a.jsonl"))
 
 
 def test_other_columns_without_a_name_are_noted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,a.1,\n0,1,\n")
+    file = TableFile.open(tmp_path / "a.csv")
+    assert file.columns() == ["a", "a.1", "Unnamed: 2"]
     with pytest.warns(UserWarning, match="columns without a name, read as 'Unnamed: 2'"):
-        assert TableFile.open(tmp_path / "a.csv").columns() == ["a", "a.1", "Unnamed: 2"]
+        note_unnamed(file.columns(), file)
 
 
 def test_a_column_may_be_named_like_the_magic_of_parquet(tmp_path: Path) -> None:

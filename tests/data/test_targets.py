@@ -17,7 +17,9 @@ from castlereg.data.targets import (
     NumericTarget,
     as_classes,
     as_numbers,
+    has_targets,
     is_missing,
+    plain_target,
     read_target,
     target_kinds,
 )
@@ -161,3 +163,30 @@ def test_what_is_not_a_number_is_named() -> None:
             as_numbers(np.array(values, object), "y")
     with pytest.raises(ValueError, match="y contains infinity: inf in row 1"):
         as_numbers(np.array([1, 10**400], object), "y")
+
+
+def test_marks_are_missing_among_numbers_only() -> None:
+    """Of a price list with some "-", no row is a class."""
+    for marks in (["-", " . "], ["none", "missing"]):
+        prices = [f"{price}.5" for price in range(30)]
+        assert is_missing(pd.Series([*prices, *marks])).tolist() == [False] * 30 + [True] * 2
+        assert is_missing(np.array([1.5, 2.5, *marks], object)).tolist() == [False, False, True, True]
+        assert not is_missing(["a", *marks]).any()
+        assert not is_missing(["01", "2", *marks]).any()  # codes
+        assert not is_missing(marks).any()
+    with pytest.raises(ValueError, match=r"y has 1 missing values \('-'\), first in row 1"):
+        read_target(["1", "-"])
+
+
+def test_rows_that_have_all_targets() -> None:
+    frame = pd.DataFrame({"a": [1, None, 3], "b": ["x", "y", "?"]})
+    for y in (frame, pl.DataFrame(frame.to_dict("list"), strict=False), frame.to_numpy()):
+        assert has_targets(y).tolist() == [True, False, False]
+
+
+def test_text_of_numbers_is_plain_numbers() -> None:
+    assert plain_target(pd.Series(["3", "1"], index=[5, 7])).to_dict() == {5: 3, 7: 1}
+    assert plain_target(pd.Series(["True", "False"])).dtype == bool
+    assert plain_target(pd.Series([1, 2], dtype=object)).dtype.kind == "i"
+    for column in (pd.Series(["a", "1"]), pd.Series(["1", "2"], dtype="category"), pd.Series([1.5, 2])):
+        assert plain_target(column) is column

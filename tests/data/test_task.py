@@ -11,7 +11,7 @@ import pytest
 
 from castlereg import CastleMultiOutput, compare
 from castlereg.cli.fit import chosen_task
-from castlereg.data.targets import ClassTarget, inferred_task
+from castlereg.data.targets import ClassTarget, inferred_task, is_missing
 
 ODD: list[tuple[Any, str]] = [
     (["a", "b", "a"], "classification"),
@@ -36,6 +36,10 @@ ODD: list[tuple[Any, str]] = [
     (pd.array([0.5, 1.5, None], dtype="Float64"), "regression"),
     (["0.5", "1.5", "NA"], "regression"),  # text of numbers
     (["0.5", "1.5"], "regression"),
+    (["0.5", "-", "1.5", "none"], "regression"),  # marks among numbers
+    (np.array([0.5, "-", 1.5], object), "regression"),
+    (["+", "-", "+"], "classification"),
+    (["none", "some", "none"], "classification"),
     (["1", "2", "1", "?", "2"], "classification"),
     (["01", "02", "03"], "classification"),  # codes
 ]
@@ -77,8 +81,12 @@ def test_many_classes_that_repeat_are_classes() -> None:
         ClassTarget.fit(np.array([f"{i}.5" for i in range(30)] * 9), "y")
 
 
+def inferred_missing(values: Any) -> bool:
+    return any(isinstance(value, str) for value in pd.Series(values)[is_missing(pd.Series(values))])
+
+
 def have_values(values: Any) -> bool:
-    return pd.Series(values).nunique() > 1 and not pd.Series(values).isin(["NA", "?"]).any()
+    return pd.Series(values).nunique() > 1 and not inferred_missing(values)
 
 
 @pytest.mark.parametrize("values", [values for values, _ in ODD if have_values(values)])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from castlereg.digits import Interval
 from castlereg.report.charts import curve_chart, scatter_chart, ticks, whisker_chart
-from castlereg.report.scores import Interval, Measure
+from castlereg.report.scores import Measure
 from castlereg.report.training_curves import Curves
 
 

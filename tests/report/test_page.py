@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 from castlereg import CausalGraph, write_report
+from castlereg.digits import number
 from castlereg.graph.causal_graph import FOR_CONFIDENCE
 from castlereg.report import ReportContent, page, render
 from castlereg.report.graph_view import graph_content
-from castlereg.report.scores import number
 
 from .conftest import DATE, Fitted
 from .handmade import HOSTILE, handmade

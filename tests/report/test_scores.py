@@ -7,7 +7,8 @@ import pytest
 import scipy.stats
 
 from castlereg.data.targets import ClassTarget, NumericTarget
-from castlereg.report.scores import Interval, judged, number, reliability, score_target, with_interval
+from castlereg.digits import Interval, number
+from castlereg.report.scores import judged, reliability, score_target, with_interval
 
 
 def test_the_interval_of_an_accuracy_is_about_the_binomial_one() -> None:

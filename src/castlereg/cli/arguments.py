@@ -15,6 +15,9 @@ Table = Annotated[
 Targets = Annotated[list[str], typer.Option("--target", "-t", help="Column to predict; repeat it for several.")]
 TaskName = Annotated[str, typer.Option("--task", help="auto (by the target's values), regression or classification.")]
 Dropped = Annotated[list[str] | None, typer.Option("--drop", help="Column to leave out; repeat it for several.")]
+Categorical = Annotated[
+    list[str] | None, typer.Option("--categorical", help="Column whose numbers are codes; repeat it for several.")
+]
 DropUnusable = Annotated[
     bool, typer.Option("--drop-unusable", help="Leave out identifiers and free text instead of stopping.")
 ]

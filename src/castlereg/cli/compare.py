@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from castlereg.cli.arguments import (
+    Categorical,
     Debug,
     Decimal,
     Dropped,
@@ -23,7 +24,7 @@ from castlereg.cli.arguments import (
 )
 from castlereg.cli.console import command, out, print_json, stop
 from castlereg.cli.paths import check_paths
-from castlereg.cli.tables import check_problem, chosen_task, read_problem, text_options
+from castlereg.cli.tables import check_problem, chosen_task, column_options, read_problem, text_options
 
 
 @command
@@ -35,6 +36,7 @@ def compare(
     ] = None,
     task: TaskName = "auto",
     drop: Dropped = None,
+    categorical: Categorical = None,
     drop_unusable: DropUnusable = False,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each method.")] = 10,
     splits: Annotated[int, typer.Option(min=1, help="Random choices of the held-out rows.")] = 1,
@@ -53,12 +55,12 @@ def compare(
     check_problem(target, drop, task)
     check_paths({"table": table}, {})
     from castlereg import compare as compare_methods
-    from castlereg.data.files import TableFile
+    from castlereg.data.files import TableFile, check_columns
 
     file = TableFile.open(table, **text_options(separator, decimal, encoding))
     X, y, without_target = read_problem(file, target, drop)
+    check_columns(categorical or [], list(X.columns), file)
     chosen, _ = chosen_task(y, task)
-    options: dict[str, Any] = {"unusable_columns": "drop"} if drop_unusable else {}
     result = compare_methods(
         X,
         y.iloc[:, 0],
@@ -69,7 +71,7 @@ def compare(
         max_epochs=epochs,
         random_state=seed,
         verbose=False if quiet or as_json else None,
-        **options,
+        **column_options(categorical, drop_unusable),
     )
     if not as_json:
         out.print(str(result), markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import math
@@ -26,6 +27,7 @@ out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 USAGE = 2
+_OF_WRITING = (errno.EPIPE, errno.ENOSPC, errno.EFBIG)
 
 
 def stop(message: str, code: int = USAGE) -> NoReturn:
@@ -137,7 +139,8 @@ def _drop_output() -> None:
 def reason(error: BaseException) -> str:
     """Say in one line what went wrong."""
     if isinstance(error, OSError) and error.strerror is not None:
-        return one_line(f"{error.filename or 'standard output'}: {error.strerror}")
+        where = error.filename or ("standard output" if error.errno in _OF_WRITING else "")
+        return one_line(f"{where}: {error.strerror}" if where else error.strerror)
     if isinstance(error, MemoryError) and "ulimit" not in str(error):
         return "not enough memory: try fewer rows or columns, or castlereg fit --stream"
     return one_line(str(error)) or type(error).__name__

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from castlereg.cli.arguments import Debug, Decimal, Encoding, Json, Model, Quiet, Seed, Separator, Table
 from castlereg.cli.console import command, out, print_json
 from castlereg.cli.paths import check_paths
-from castlereg.cli.tables import columns_for, one_or_all, text_options
+from castlereg.cli.tables import columns_for, one_or_all, open_for, text_options, with_targets
 
 
 @command
@@ -24,14 +26,14 @@ def evaluate(
     check_paths({"model": model, "table": table}, {})
     from castlereg import evaluate as evaluate_model
     from castlereg import load
-    from castlereg.data.files import TableFile
 
     fitted = load(model)
-    file = TableFile.open(table, **text_options(separator, decimal, encoding))
+    file = open_for(fitted, table, text_options(separator, decimal, encoding))
     frame = file.read()
-    features, targets = columns_for(fitted, frame, file)
+    X, y, without_target = with_targets(frame, *columns_for(fitted, frame, file), file)
     verbose = False if quiet or as_json else None
-    evaluation = evaluate_model(fitted, frame[features], one_or_all(frame[targets]), random_state=seed, verbose=verbose)
+    evaluation = evaluate_model(fitted, X, one_or_all(y), random_state=seed, verbose=verbose)
+    evaluation = replace(evaluation, n_without_target=without_target)
     if as_json:
         rows = {"rows": evaluation.n_rows, "rows_without_target": evaluation.n_without_target}
         scores = evaluation.to_frame().to_dict(orient="records")

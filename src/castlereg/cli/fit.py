@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from castlereg.cli.arguments import (
+    Categorical,
     Debug,
     Decimal,
     Dropped,
@@ -24,7 +25,16 @@ from castlereg.cli.arguments import (
 )
 from castlereg.cli.console import command, print_facts, stop
 from castlereg.cli.paths import check_model_name, check_page_name, check_paths
-from castlereg.cli.tables import check_problem, chosen_task, counted, named, one_or_all, read_problem, text_options
+from castlereg.cli.tables import (
+    check_problem,
+    chosen_task,
+    column_options,
+    counted,
+    named,
+    one_or_all,
+    read_problem,
+    text_options,
+)
 from castlereg.notices import shows_progress
 
 if TYPE_CHECKING:
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
 # Ten folds of four betas train forty networks: beyond this many rows one network is trained instead.
 _MOST_ROWS_OF_FOLDS = 20_000
 _FIRST_ROWS = 65_536  # of a streamed table, which decide the task
+_FEWEST_SCORED = 10  # held-out rows
 _SHOWN = ("R2", "RMSE", "accuracy", "AUROC", "log loss")  # of the scores of held-out rows
 
 
@@ -45,6 +56,7 @@ def fit(
     report: Annotated[Path | None, typer.Option(help="Write a page on the model to this file.")] = None,
     task: TaskName = "auto",
     drop: Dropped = None,
+    categorical: Categorical = None,
     drop_unusable: DropUnusable = False,
     beta: Annotated[
         float | None, typer.Option(min=0, help="Strength of sparsity (default: chosen by folds; 0.01 with --stream).")
@@ -70,14 +82,13 @@ def fit(
     check_page_name("--report", report)
     if stream:
         _check_stream(table, target, folds, report)
-    from castlereg.data.files import TableFile
+    from castlereg.data.files import TableFile, check_columns
 
     text = text_options(separator, decimal, encoding)
     file = TableFile.open(table, **text)
     verbose = shows_progress(False if quiet or as_json else None)
     options: dict[str, Any] = {"max_epochs": epochs, "random_state": seed, "verbose": verbose}
-    if drop_unusable:
-        options["unusable_columns"] = "drop"
+    options |= column_options(categorical, drop_unusable)
     single = {"reg_beta": 0.01 if beta is None else beta, "n_members": members or 1, **options}
     facts: dict[str, Any] = {"table": str(table), "rows": None, "rows_without_target": 0, "targets": target}
     if stream:
@@ -85,6 +96,7 @@ def fit(
         model, chosen, why = _streamed(file, target[0], task, drop, single, text)
     else:
         X, y, facts["rows_without_target"] = read_problem(file, target, drop)
+        check_columns(categorical or [], list(X.columns), file)
         facts["rows"] = len(X)
         chosen, why = chosen_task(y, task)
         by_folds = beta is None and len(target) == 1 and len(X) <= _MOST_ROWS_OF_FOLDS
@@ -150,6 +162,7 @@ def _streamed(
         raise ValueError(f"{file} has no rows")
     chosen, why = chosen_task(first, task)
     features = [name for name in columns if name not in (target, *(drop or []))]
+    check_columns(options.get("categorical_features", []), features, file)
     return _estimator(chosen, options).fit_file(file.path, target, columns=features, **text), chosen, why
 
 
@@ -170,6 +183,8 @@ def held_out_facts(model: Any) -> dict[str, Any]:
 def held_out_labels(held_out: dict[str, Any]) -> dict[str, str]:
     """Write the scores of held-out rows, one line per target, and say which rows they are."""
     rows = counted(held_out["rows"], "row" if held_out["by_folds"] else "validation row")
+    if held_out["rows"] < _FEWEST_SCORED:
+        return {"scores": f"{rows} {'is' if held_out['rows'] == 1 else 'are'} too few to score"}
     how = ", each predicted by a network that was not trained on it" if held_out["by_folds"] else ""
     by_target: dict[str, list[str]] = {}
     for score in held_out["scores"]:
@@ -199,7 +214,7 @@ def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
     missing = f", {facts['missing_values']} missing values" if facts["missing_values"] else ""
     dropped = facts["rows_without_target"]
     labels = {
-        "table": f"{facts['table']}, {rows} {facts['columns']} columns{missing}"
+        "table": f"{facts['table']}, {rows} {counted(facts['columns'], 'column')}{missing}"
         + (f"; {counted(dropped)} without a target left out" if dropped else ""),
         "target": f"{', '.join(facts['targets'])}: {why}, so {facts['task']}"
         + (" (--task overrules)" if task == "auto" and not several else ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import warnings
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ import typer
 from castlereg.cli.arguments import Debug, Decimal, Encoding, Model, Quiet, Separator, Table
 from castlereg.cli.console import command, err, write_output
 from castlereg.cli.paths import check_paths
-from castlereg.cli.tables import feature_names, text_options
+from castlereg.cli.tables import feature_names, open_for, text_options
 from castlereg.notices import shows_progress
 
 if TYPE_CHECKING:
@@ -55,13 +56,14 @@ def predict(
     import pandas as pd
 
     from castlereg import load
-    from castlereg.data.files import TableFile, check_columns, check_table_suffix, write_table
+    from castlereg.data.files import check_columns, check_table_suffix, write_table
+    from castlereg.data.writing import write_json_lines
 
     if is_file and output is not None:
         check_table_suffix(output)
     fitted = load(model)
     _check_options(fitted, proba, interval)
-    file = TableFile.open(table, **text_options(separator, decimal, encoding))
+    file = open_for(fitted, table, text_options(separator, decimal, encoding))
     rows = file.read()
     names = feature_names(fitted, list(rows.columns))
     check_columns(names, list(rows.columns), file)
@@ -76,7 +78,9 @@ def predict(
     if is_file and output is not None:
         write_table(frame, output)
     elif as_json:
-        write_output(frame.to_json(orient="records", lines=True, double_precision=15), output)
+        lines = io.BytesIO()
+        write_json_lines(frame, lines)
+        write_output(lines.getvalue(), output)
     else:
         write_output(frame.to_csv(index=False), output)
 

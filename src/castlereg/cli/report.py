@@ -10,7 +10,7 @@ import typer
 from castlereg.cli.arguments import Debug, Decimal, Encoding, Json, Model, Quiet, Separator, Table
 from castlereg.cli.console import command, print_facts
 from castlereg.cli.paths import check_page_name, check_paths
-from castlereg.cli.tables import columns_for, counted, named, one_or_all, text_options, with_targets
+from castlereg.cli.tables import columns_for, counted, named, one_or_all, open_for, text_options, with_targets
 
 
 @command
@@ -38,11 +38,10 @@ def report(
     if output is None and page.exists():
         raise FileExistsError(f"{page} is already there: give --output {page} to replace it, or another name")
     from castlereg import load
-    from castlereg.data.files import TableFile
     from castlereg.report import write_report
 
     fitted = load(model)
-    file = TableFile.open(table, **text_options(separator, decimal, encoding))
+    file = open_for(fitted, table, text_options(separator, decimal, encoding))
     frame = file.read()
     X, y, without_target = with_targets(frame, *columns_for(fitted, frame, file), file)
     title = title or f"{', '.join(y.columns)} in {named(table)}"

@@ -36,16 +36,41 @@ def check_problem(targets: list[str], drop: list[str] | None, task: str) -> None
             raise ValueError(f"--drop {name}: it is the target; leave one of the two out")
 
 
+def column_options(categorical: list[str] | None, drop_unusable: bool) -> dict[str, Any]:
+    """Return the options of estimators that are about columns, those that are given.
+
+    >>> column_options(["zip"], False)
+    {'categorical_features': ['zip']}
+    """
+    options: dict[str, Any] = {"categorical_features": categorical} if categorical else {}
+    return options | ({"unusable_columns": "drop"} if drop_unusable else {})
+
+
 def read_problem(file: TableFile, targets: list[str], drop: list[str] | None) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     """Read a table; return features, targets, and how many rows were left out for want of a target."""
-    from castlereg.data.files import check_columns
+    from castlereg.data.files import check_columns, note_unnamed
 
     frame = file.read()
     check_columns([*targets, *(drop or [])], list(frame.columns), file)
     features = [name for name in frame.columns if name not in (*targets, *(drop or []))]
     if not features:
         raise ValueError(f"{file} has no column besides the target: there is nothing to predict from")
+    note_unnamed(features, file)
     return with_targets(frame, features, targets, file)
+
+
+def open_for(model: Any, path: Path, text: dict[str, Any]) -> TableFile:
+    """Open a table for a model; columns of text in training are text here too, even if they look like numbers."""
+    from castlereg.data.files import TableFile
+    from castlereg.data.targets import ClassTarget
+
+    file, fitted = TableFile.open(path, **text), model.model_
+    texts = [column.name for column in fitted.preprocessing.schema if column.holds == "text"]
+    targets = (target for target in fitted.targets if isinstance(target, ClassTarget))
+    texts += [target.name for target in targets if isinstance(target.classes[0], str)]
+    for name in texts:
+        file = file.with_text(name)
+    return file
 
 
 def columns_for(model: Any, frame: pd.DataFrame, file: TableFile) -> tuple[list[str], list[str]]:
@@ -71,15 +96,14 @@ def with_targets(
     frame: pd.DataFrame, features: list[str], targets: list[str], file: TableFile
 ) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     """Return features, targets, and how many rows were left out for want of a target."""
-    import numpy as np
+    from castlereg.data.targets import has_targets, plain_target
 
-    from castlereg.data.targets import is_missing
-
-    has_target = ~np.any([is_missing(frame[name]) for name in targets], axis=0)
+    has_target = has_targets(frame[targets])
     if not has_target.any():
         raise ValueError(f"every row of {file} lacks a value of {', '.join(map(repr, targets))}: fill some of them")
     rows = frame[has_target]
-    return rows[features], rows[targets].apply(_as_whole_numbers), int((~has_target).sum())
+    y = rows[targets].apply(lambda column: column if column.name in file.texts else plain_target(column))
+    return rows[features], y.apply(_as_whole_numbers), int((~has_target).sum())
 
 
 def _as_whole_numbers(column: pd.Series) -> pd.Series:

@@ -23,7 +23,7 @@ from castlereg.data.writing import check_table_suffix, write_table
 from castlereg.notices import warn_user
 from castlereg.options import did_you_mean
 
-__all__ = ["TableFile", "check_columns", "check_table_suffix", "write_table"]
+__all__ = ["TableFile", "check_columns", "check_table_suffix", "note_unnamed", "write_table"]
 
 # Separators of a text file by its suffix; of those that fit equally well the first.
 _TABS = ("\t", ",", ";", "|")
@@ -66,9 +66,7 @@ class TableFile:
             How a text file is written; detected by default. The separator is one character, a space means any
             spaces and tabs.
         """
-        file = cls._opened(Path(path), {"separator": separator, "decimal": decimal, "encoding": encoding})
-        _note_unnamed(file)
-        return file
+        return cls._opened(Path(path), {"separator": separator, "decimal": decimal, "encoding": encoding})
 
     @classmethod
     def _opened(cls, path: Path, given: Mapping[str, str | None]) -> TableFile:
@@ -196,9 +194,9 @@ def check_columns(wanted: Sequence[str], known: Sequence[str], file: TableFile) 
             raise ValueError(f"{file} has no column {name!r}{hint}")
 
 
-def _note_unnamed(file: TableFile) -> None:
-    """Warn about columns without names; the first is usually an index that pandas saved."""
-    unnamed = [name for name in file.names if name.startswith("Unnamed: ")]
+def note_unnamed(features: Sequence[str], file: TableFile) -> None:
+    """Warn about features without names; the first column is usually an index that pandas saved."""
+    unnamed = [name for name in features if name.startswith("Unnamed: ")]
     if unnamed and unnamed[0] == file.names[0]:
         warn_user(
             f"{file} has {unnamed[0]!r}, a first column without a name, which looks like a saved index: drop it "

@@ -209,8 +209,8 @@ class ColumnSurvey:
         wrong = what_is_wrong(texts)
         if wrong is not None:
             raise ValueError(
-                f"{what} has text in column {column.name!r} that is {wrong}, or name it in categorical_features if it "
-                "is codes"
+                f"{what} has text in column {column.name!r} that is {wrong}, or name it in categorical_features "
+                "(--categorical) if it is codes"
             )
         return None
 
@@ -290,7 +290,7 @@ def schema_of(
         warn_user(
             f"{what} has text in {listed([decision.schema.name for decision in as_numbers])} that is numbers"
             + (f" but for {marks}: read as numbers, with {marks} as missing" if marks else ": read as numbers")
-            + "; name codes in categorical_features"
+            + "; name codes in categorical_features (--categorical)"
         )
     missing = [f"{shown(decision.marks)} in {decision.schema.name!r}" for decision in decided if decision.marks]
     if missing:

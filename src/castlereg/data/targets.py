@@ -20,7 +20,7 @@ from castlereg.data.reading import as_float, check_names, check_range, check_uni
 from castlereg.data.rows import Rows
 from castlereg.data.schema import SMALLEST_RANGE, is_constant
 from castlereg.data.table import center_and_spread
-from castlereg.data.texts import FEW, MISSING_MARKS, are_codes, shown, stands_for_missing, what_is_wrong
+from castlereg.data.texts import ALWAYS_MISSING, FEW, MISSING_MARKS, are_codes, shown, what_is_wrong
 from castlereg.data.texts import as_numbers as texts_as_numbers
 from castlereg.layout import Node
 from castlereg.notices import warn_user
@@ -204,15 +204,29 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
 def is_missing(target: Any) -> NDArray[np.bool_]:
     """Return which values of a target are missing: NaN, None, and text that stands for a missing value.
 
-    The categories of pandas are what they are.
+    ``-``, ``.``, ``none`` and the like are missing only among numbers: elsewhere they may be classes. The categories of
+    pandas are what they are.
+
+    >>> is_missing(["1.5", "-", "2.5"]).tolist(), is_missing(["+", "-", "?"]).tolist()
+    ([False, True, False], [False, False, True])
     """
     values = _values(target)
     missing = np.asarray(pd.isna(values), bool)
     if values.dtype.kind not in "OUS" or isinstance(getattr(target, "dtype", None), pd.CategoricalDtype):
         return missing
     codes, levels = pd.factorize(values.astype(object))
-    is_mark = [isinstance(level, str) and stands_for_missing(level) for level in levels]
+    texts = [level for level in levels if isinstance(level, str)]
+    numbers = None if are_codes(texts) else texts_as_numbers(texts)
+    among_numbers = numbers is not None and (len(texts) < len(levels) or not np.isnan(numbers).all())
+    marks = MISSING_MARKS if among_numbers else ALWAYS_MISSING
+    is_mark = [isinstance(level, str) and level.strip() in marks for level in levels]
     return missing | np.array([*is_mark, False])[codes]
+
+
+def has_targets(y: Any) -> NDArray[np.bool_]:
+    """Return which rows have all targets."""
+    columns, _ = _columns(y, "y")
+    return ~np.any([is_missing(column) for column in columns], axis=0)
 
 
 def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
@@ -338,9 +352,9 @@ def inferred_task(y: Any) -> tuple[Task, str]:
     :func:`castlereg.compare` and the estimators of several targets all use this rule.
     """
     is_pandas = isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray)
-    values = pd.Series(y if is_pandas else np.asarray(y).ravel()).dropna()
+    values = pd.Series(y if is_pandas else np.asarray(y).ravel())
+    values = values[~is_missing(values)]
     if not isinstance(values.dtype, pd.CategoricalDtype) and pd.api.types.infer_dtype(values) == "string":
-        values = values[[not stands_for_missing(text) for text in values]]
         codes, texts = pd.factorize(values.to_numpy(object))
         numbers = _plain_numbers(list(texts))
         if numbers is None:
@@ -357,6 +371,23 @@ def inferred_task(y: Any) -> tuple[Task, str]:
     if not is_number or (2 <= distinct <= few and bool((values == values.round()).all())):
         return "classification", f"{distinct} classes"
     return "regression", "numbers"
+
+
+def plain_target(column: pd.Series) -> pd.Series:
+    """Return a target without missing values, text of numbers and of booleans as what it writes; others as they are.
+
+    >>> plain_target(pd.Series(["3", "1"])).tolist(), plain_target(pd.Series(["03", "1"])).tolist()
+    ([3.0, 1.0], ['03', '1'])
+    """
+    values = without_objects(_values(column))
+    if isinstance(column.dtype, pd.CategoricalDtype) or values.dtype != object:
+        return column.astype(values.dtype) if column.dtype == object else column
+    codes, texts = pd.factorize(values)
+    numbers = _plain_numbers(list(texts)) if all(isinstance(text, str) for text in texts) else None
+    if numbers is None:
+        return column
+    is_boolean = texts[0].strip()[0] in "TtFf"
+    return pd.Series((numbers.astype(bool) if is_boolean else numbers)[codes], column.index, name=column.name)
 
 
 def without_objects(values: NDArray[Any]) -> NDArray[Any]:

@@ -64,7 +64,8 @@ def _separated(separator: str) -> _Writer:
     return write
 
 
-def _json_lines(frame: pd.DataFrame, file: IO[bytes]) -> None:
+def write_json_lines(frame: pd.DataFrame, file: IO[bytes]) -> None:
+    """Write one JSON object per row: dates as ISO text, every digit of a number, null for what JSON does not have."""
     names = [str(name) for name in frame.columns]
     for row in zip(*(frame.iloc[:, j] for j in range(len(names))), strict=True):
         record = {
@@ -129,8 +130,8 @@ _TEXT: dict[str, _Writer] = {
     ".csv": _separated(","),
     ".tsv": _separated("\t"),
     ".tab": _separated("\t"),
-    ".jsonl": _json_lines,
-    ".ndjson": _json_lines,
+    ".jsonl": write_json_lines,
+    ".ndjson": write_json_lines,
 }
 _WRITERS: dict[str, _Writer] = _TEXT | {
     ".parquet": _parquet,

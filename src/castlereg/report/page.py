@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from castlereg.atomic_write import atomic_write
+from castlereg.digits import number
 from castlereg.estimators.base import NetworkEstimator, Seed
 from castlereg.graph.drawing.svg import printable
 from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
 from castlereg.report.content import ReportContent, report_content
 from castlereg.report.graph_view import GraphContent
-from castlereg.report.scores import number
 
 if TYPE_CHECKING:
     from jinja2 import Template

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,28 +10,18 @@ from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
 from castlereg.data.targets import NumericTarget, Target
+from castlereg.digits import Interval, decimals_of, number
 from castlereg.report.cross_fitting import GUESS, PLAIN
 
 COVERAGE = 0.95
 DRAWS = 1000
 _MOST_POINTS = 1000  # more overlap
-_MOST_DECIMALS = 6
-_LARGE = 1e7  # larger numbers are written with a power of ten
 _MOST_CLASSES = 20  # a larger confusion matrix is hard to read
 # Another seed changes the error of ten networks by about this share, and that of one by five times as much (measured on
 # the diabetes table); intervals over rows do not include this.
 _MATTERS = 0.01
 # Of a class that was not in the training rows of a fold; scikit-learn's log loss has the same limit.
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A score and its 95 % interval: how it would vary with other rows like these."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -210,46 +198,6 @@ def judged(method: str, difference: Interval, score: float) -> Difference:
     else:
         verdict = "better" if high < 0 else "worse"
     return Difference(difference.value, difference.low, difference.high, method, decimals, verdict)
-
-
-def decimals_of(scores: Sequence[Interval]) -> int:
-    """Return how many decimals to show: up to the first uncertain digit, and at least two below 10.
-
-    Below zero for millions: three digits.
-
-    >>> decimals_of([Interval(0.47, 0.41, 0.55)]), decimals_of([Interval(0.4712, 0.4695, 0.4729)])
-    (2, 3)
-    >>> decimals_of([Interval(54.1, 50.2, 58.3)])
-    1
-    """
-    half_width = max((score.high - score.low) / 2 for score in scores)
-    size = max(abs(score.value) for score in scores)
-    if not math.isfinite(size + half_width):
-        return 2
-    least = 2 if size < 10 else 1 if size < 100 else 0 if size < _LARGE else 2 - math.floor(math.log10(size))
-    # An interval without width, as when all of a few rows are predicted right, says nothing about decimals.
-    return max(least, math.ceil(-math.log10(half_width))) if half_width > 0 else least
-
-
-def number(value: float, decimals: int) -> str:
-    """Write a number with this many decimals and a real minus sign; very large and very small ones with a power of ten.
-
-    >>> number(-0.034, 2), number(0.00000123, 8), number(1234567890, -7)
-    ('\N{MINUS SIGN}0.03', '1.23e\N{MINUS SIGN}6', '1.23e9')
-    """
-    if not math.isfinite(value):
-        return str(value)
-    if 0 <= decimals <= _MOST_DECIMALS and abs(value) < _LARGE:
-        text = f"{value:,.{decimals}f}"
-    elif not round(value, decimals):
-        text = "0"
-    else:
-        digits = min(max(math.floor(math.log10(abs(value))) + decimals, 0), _MOST_DECIMALS)
-        mantissa, power = f"{value:.{digits}e}".split("e")
-        text = f"{mantissa}e{int(power)}"
-    if text.strip("-0.") == "":
-        text = text.lstrip("-")  # no minus before zero
-    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def with_interval(score: Interval, decimals: int, unit: str = "") -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from castlereg.data.files import TableFile, check_columns
+from castlereg.data.files import TableFile, check_columns, note_unnamed
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, read_columns
 from castlereg.data.rows import Rows, n_held_out
@@ -62,6 +62,7 @@ class FileData:
         """Find the files and their columns; ``text`` are the options of :meth:`TableFile.open`."""
         file = TableFile.open(path, **text)
         features = _chosen(file, target, columns)
+        note_unnamed(features, file)
         held_out = None if validation is None else TableFile.open(validation, **text)
         if held_out is not None:
             check_columns([*features, target], held_out.columns(), held_out)
