@@ -55,6 +55,15 @@ def test_a_decimal_comma_that_comes_late_is_an_error(tmp_path: Path) -> None:
     assert read(tmp_path / "a.csv", "a;b\n" + rows, decimal=",")["a"].max() == 1.5
 
 
+def test_whole_numbers_beyond_64_bits(tmp_path: Path) -> None:
+    frame = read(tmp_path / "a.csv", "id,gap\n12345678901234567890123,-1e400\n2,\n")
+    assert frame["id"].tolist() == [12345678901234567890123.0, 2]
+    for cells in ([10**22, 2], [10**22, None], [int("1" * 400)]):
+        numbers = plain_numbers(pd.Series(cells, dtype=object), ".", "file")
+        assert numbers.dtype.kind == "f"
+        assert numbers[0] == float(str(cells[0]))
+
+
 def test_text_stays_text() -> None:
     for cells in (["1,2,3", "1"], ["1.5 m", "2 m"], ["x", "1,5"], ["0,123.4", "1"]):
         column = pd.Series(cells)

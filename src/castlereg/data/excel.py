@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from castlereg.data.byte_streams import check_zip
-from castlereg.data.reading import ALWAYS_MISSING
 from castlereg.data.text_format import column_names
+from castlereg.data.texts import ALWAYS_MISSING
 from castlereg.notices import warn_user
 from castlereg.options import did_you_mean
 

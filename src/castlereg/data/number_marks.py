@@ -79,15 +79,18 @@ def plain_numbers(column: pd.Series, decimal: str, what: str, *, is_given: bool 
     >>> plain_numbers(pd.Series(["1.234,5", "12"]), ",", "file").tolist()
     [1234.5, 12.0]
     """
-    texts = [str(cell) for cell in column.dropna().unique()]
-    stripped = [cell.strip() for cell in texts]
+    different = column.dropna().unique()  # whole numbers beyond 64 bits are objects, not text
+    stripped = [str(cell).strip() for cell in different]
     numbers = [cell for cell in stripped if cell not in MISSING_MARKS]
     if not numbers:
         return column
     if all(is_number(cell, decimal) for cell in numbers):
-        plain = {cell: _plain(cell.strip(), decimal) for cell in texts}
+        plain = {cell: _plain(text, decimal) for cell, text in zip(different, stripped, strict=True)}
         marked = column.map(plain)
-        return marked if len(numbers) < len(stripped) else pd.to_numeric(marked)
+        if len(numbers) < len(stripped):
+            return marked
+        read = pd.to_numeric(marked)
+        return read if read.dtype.kind != "O" else marked.astype("float64")
     other = _OTHER[decimal]
     if not is_given and all(is_number(cell, other) for cell in numbers):
         shown = next(cell for cell in numbers if not is_number(cell, decimal))

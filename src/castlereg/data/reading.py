@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from castlereg.data.texts import ALWAYS_MISSING as ALWAYS_MISSING  # for readers of files
 from castlereg.data.texts import stands_for_missing
 
 Holds = Literal["numbers", "text", "dates", "durations", "nothing"]
