@@ -48,11 +48,16 @@ def test_marks_of_missing_values_among_decimal_commas(tmp_path: Path) -> None:
     assert frame["a"].tolist() == ["1.5", "-", "2.5"]  # numbers, once the mark is known
 
 
-def test_a_decimal_comma_that_comes_late_is_an_error(tmp_path: Path) -> None:
-    rows = "1;x\n" * 20_000 + "1,5;x\n"
+def test_marks_that_come_late(tmp_path: Path) -> None:
+    early = "a;b\n" + f"1;{'x' * 60}\n" * 1_200
+    assert read(tmp_path / "a.csv", early + "1,5;x\n")["a"].max() == 1.5
+    assert read(tmp_path / "a.csv", early + "1.234;x\n1,5;x\n")["a"].max() == 1234
+    assert read(tmp_path / "a.csv", early + "1.234;x\nnew;x\n")["a"].iloc[-2] == "1.234"
+    for late in ("1.234", "1,234"):
+        with pytest.raises(ValueError, match=f"'{late}' in column 'a' of line 1202, thousands or decimals: give"):
+            read(tmp_path / "a.csv", early + f"{late};x\n")
     with pytest.raises(ValueError, match=r"'1,5' in column 'a', and numbers are read with decimal='.': give"):
-        read(tmp_path / "a.csv", "a;b\n" + rows)
-    assert read(tmp_path / "a.csv", "a;b\n" + rows, decimal=",")["a"].max() == 1.5
+        read(tmp_path / "a.csv", early.replace(";", ",") + '"1,5",x\n')
 
 
 def test_whole_numbers_beyond_64_bits(tmp_path: Path) -> None:
