@@ -118,6 +118,19 @@ def test_models_of_text_take_dates_and_models_of_dates_take_text() -> None:
             np.testing.assert_allclose(cells, days, rtol=1e-14)
 
 
+def test_a_date_of_prediction_does_not_depend_on_those_beside_it() -> None:
+    of_text, of_dates = schema_of(["13.04.2024", "14.04.2024", "05.05.2024"]), schema_of(pd.date_range("2024", None, 9))
+    for schema, texts in (
+        (of_text, ["31.01.2024", "2024-01-31", "Jan 31, 2024", "31/01/2024"]),
+        (of_dates, ["31.01.2024", "2024-01-31", "01/31/2024", "31/01/2024"]),
+    ):
+        cells = coded_columns(read_columns(pd.DataFrame({"when": texts})), [schema]).cells
+        np.testing.assert_array_equal(cells, (pd.Timestamp("2024-01-31") - EPOCH) / DAY)
+    for beside in ("01/02/2024", "13/02/2024", "02/13/2024"):
+        with pytest.raises(ValueError, match="may be day/month or month/day, such as '01/02/2024'"):
+            coded_columns(read_columns(pd.DataFrame({"when": ["01/02/2024", beside]})), [of_dates])
+
+
 def test_prediction_names_what_is_not_a_date() -> None:
     schema = schema_of(["13/04/2024", "14/04/2024", "05/05/2024"])
     missing = coded_columns(read_columns(pd.DataFrame({"when": ["-", "?", None, "NaT"]})), [schema])

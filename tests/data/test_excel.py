@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,21 @@ def test_the_first_sheet_or_the_one_that_is_named(tmp_path: Path) -> None:
 def test_what_is_not_a_table_is_rejected(tmp_path: Path, rows: list[list[Any]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         TableFile.open(book(tmp_path / "a.xlsx", rows)).read()
+
+
+@pytest.mark.parametrize("last", [3, "=1+1"])
+def test_sheets_that_claim_to_be_smaller_are_read_whole(tmp_path: Path, last: Any) -> None:
+    path = book(tmp_path / "a.xlsx", [["a", "b"], [1], [None, None], [2, last]])
+    claims = tmp_path / "b.xlsx"
+    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(claims, "w") as changed:
+        for name in whole.namelist():
+            changed.writestr(name, whole.read(name).replace(b'<dimension ref="A1:B4"', b'<dimension ref="A1:A2"'))
+    assert claims.read_bytes() != path.read_bytes()
+    if last == 3:
+        assert TableFile.open(claims).read().to_csv(index=False) == "a,b\n1,\n2,3.0\n"
+    else:
+        with pytest.raises(ValueError, match=r"row 4 of .* has a formula without a value in column 'b'"):
+            TableFile.open(claims)
 
 
 def test_damaged_workbooks_are_rejected(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from castlereg.data import byte_streams
 from castlereg.data.files import TableFile, note_unnamed, write_table
-from castlereg.data.reading import ALWAYS_MISSING
+from castlereg.data.texts import ALWAYS_MISSING
 
 FRAME = pd.DataFrame({"a": [1.5, 2.5, np.nan], "b": ["x", "y, z", "x"]})
 

@@ -48,11 +48,25 @@ def test_marks_of_missing_values_among_decimal_commas(tmp_path: Path) -> None:
     assert frame["a"].tolist() == ["1.5", "-", "2.5"]  # numbers, once the mark is known
 
 
-def test_a_decimal_comma_that_comes_late_is_an_error(tmp_path: Path) -> None:
-    rows = "1;x\n" * 20_000 + "1,5;x\n"
+def test_marks_that_come_late(tmp_path: Path) -> None:
+    early = "a;b\n" + f"1;{'x' * 60}\n" * 1_200
+    assert read(tmp_path / "a.csv", early + "1,5;x\n")["a"].max() == 1.5
+    assert read(tmp_path / "a.csv", early + "1.234;x\n1,5;x\n")["a"].max() == 1234
+    assert read(tmp_path / "a.csv", early + "1.234;x\nnew;x\n")["a"].iloc[-2] == "1.234"
+    for late in ("1.234", "1,234"):
+        with pytest.raises(ValueError, match=f"'{late}' in column 'a' of line 1202, thousands or decimals: give"):
+            read(tmp_path / "a.csv", early + f"{late};x\n")
     with pytest.raises(ValueError, match=r"'1,5' in column 'a', and numbers are read with decimal='.': give"):
-        read(tmp_path / "a.csv", "a;b\n" + rows)
-    assert read(tmp_path / "a.csv", "a;b\n" + rows, decimal=",")["a"].max() == 1.5
+        read(tmp_path / "a.csv", early.replace(";", ",") + '"1,5",x\n')
+
+
+def test_whole_numbers_beyond_64_bits(tmp_path: Path) -> None:
+    frame = read(tmp_path / "a.csv", "id,gap\n12345678901234567890123,-1e400\n2,\n")
+    assert frame["id"].tolist() == [12345678901234567890123.0, 2]
+    for cells in ([10**22, 2], [10**22, None], [int("1" * 400)]):
+        numbers = plain_numbers(pd.Series(cells, dtype=object), ".", "file")
+        assert numbers.dtype.kind == "f"
+        assert numbers[0] == float(str(cells[0]))
 
 
 def test_text_stays_text() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from castlereg.data.reading import read_columns
+from castlereg.data.schema import infer_schema
 
 
 def test_numbers_of_any_dtype_are_the_same_cells() -> None:
@@ -119,11 +121,23 @@ def test_ordered_categories_keep_their_order() -> None:
     assert columns.types[0].ordered
 
 
+@pytest.mark.parametrize("values", [[1, 2.5], [True, False], [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]])
+def test_marks_of_missing_values_among_numbers_and_dates(values: list[Any]) -> None:
+    columns = read_columns(pd.DataFrame({"a": [*values, "-", " ", "-"]}))
+    plain = read_columns(pd.DataFrame({"a": [*values, None, None, None]}))
+    np.testing.assert_array_equal(columns.cells, plain.cells)
+    assert columns.types[0] == replace(plain.types[0], marks=(" ", "-"))
+    with pytest.warns(UserWarning, match="text that stands for missing values: ' ', '-' in 'a'"):
+        assert infer_schema(columns, [False])[0].missing == 3
+
+
 @pytest.mark.parametrize(
     ("column", "error", "message"),
     [
         (["a", 1.5], ValueError, r"'odd' that mixes text \('a' in row 0\) and numbers \(1.5 in row 1\)"),
         ([True, "a"], ValueError, "'odd' that mixes booleans .* and text"),
+        ([1, "0-"], ValueError, r"'odd' that mixes numbers .* and text \('0-' in row 1\)"),
+        ([[1], "-"], TypeError, "of type list in row 0"),
         ([datetime.date(2020, 1, 1), 3], ValueError, "'odd' that mixes dates .* and numbers"),
         ([b"a", b"b"], TypeError, "of type bytes in row 0 of column 'odd'"),
         ([[1], [2]], TypeError, r"\[1\] of type list in row 0 of column 'odd'"),

@@ -155,9 +155,18 @@ def test_unknown_levels_are_their_own_with_a_warning() -> None:
     np.testing.assert_array_equal(cells, [[2, 2], [-1, -1], [np.nan, 0]])
 
 
+def test_a_text_among_known_numbers_is_an_unknown_level() -> None:
+    schema = schema_of(["1", "2", "3"], categorical=True)
+    assert schema.holds == "numbers"
+    with pytest.warns(UserWarning, match=r"not there in training: '4' in column 'a'"):
+        cells = coded_columns(read_columns(pd.DataFrame({"a": ["3", "4", "x", "-", None, "1.0"]})), [schema]).cells
+    np.testing.assert_array_equal(cells[:, 0], [2, -1, -1, np.nan, np.nan, 0])
+
+
 @pytest.mark.parametrize(
     ("trained", "given", "message"),
     [
+        ([1.0, 2.5, 3.0], ["1", "x", "2"], "X has text in column 'a', such as 'x', where there were numbers"),
         ([1.0, 2.5, 3.0], ["x", "y", "z"], "X has text in column 'a', such as 'x', where there were numbers"),
         (["x", "y", "z"], [1.0, 2.0, 3.0], "X has numbers in column 'a', where there were text"),
         (

@@ -49,6 +49,17 @@ def test_separators(content: str, names: str, separator: str) -> None:
     assert text.separator == separator
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_longer_than_the_sample(end: str) -> None:
+    names = [f"column number {j}" for j in range(8000)]
+    assert detected(",".join(names) + end + ",".join(["1"] * 8000) + end).names == tuple(names)
+    long = '"' + f"word{end}" * 15_000 + '"'
+    assert detected(f"a;b;c{end}{long};2,5;x{end}").decimal == ","  # a first row of lines
+    cells = f'"word{end}word";2,5{end}' * 10_000
+    assert detected(f"a;b{end}{cells}").decimal == ","
+    assert detected(f"{long};b{end}1;2{end}").names[1] == "b"
+
+
 @pytest.mark.parametrize(
     ("encoding", "expected"),
     [

@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold
 from castlereg import CastleRegressor, CastleRegressorCV
 from castlereg.data.reading import read_columns
 from castlereg.data.rows import Rows
+from castlereg.data.targets import ClassTarget
 from castlereg.fitted import FittedModel
 from castlereg.layout import EdgeRules
 from castlereg.regularizers import L2, Castle, Dropout
@@ -135,6 +136,20 @@ def test_a_file_is_fitted_as_a_table_is(path: Path) -> None:
     assert model.graph.nodes == ["a", "b", "y"]
     (predicted,) = model.predict(read_columns(frame()[["a", "b"]]))
     assert np.corrcoef(predicted, frame()["y"])[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("classes", [list("12A"), list("A12")])
+def test_classes_that_become_text_in_a_later_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, classes: list[str]
+) -> None:
+    monkeypatch.setattr("castlereg.search.file_data._READ_ROWS", 10)
+    table = frame()[["a"]].head(30).assign(y=np.repeat(classes, 10))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    data = FileData.opened(tmp_path / "t.csv", "y", None, None, target_kind="classes")
+    with data.prepared(request(data=data)) as rows:
+        (target,) = rows.preprocessing.targets
+    assert isinstance(target, ClassTarget)
+    assert target.classes.tolist() == ["1", "2", "A"]
 
 
 def test_without_all_sub_networks_there_is_no_graph() -> None:

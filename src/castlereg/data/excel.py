@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from castlereg.data.byte_streams import check_zip
-from castlereg.data.reading import ALWAYS_MISSING
 from castlereg.data.text_format import column_names
+from castlereg.data.texts import ALWAYS_MISSING
 from castlereg.notices import warn_user
 from castlereg.options import did_you_mean
 
@@ -25,7 +25,7 @@ def read(path: Path, sheet: str | None) -> pd.DataFrame:
     with _book(path, stored_values=True) as book:
         sheets = {page.title: page for page in book.worksheets}
         name = sheet if sheet is not None and sheet in sheets else next(iter(sheets))
-        rows = [(k, list(row)) for k, row in enumerate(sheets[name].iter_rows(values_only=True), 1)]
+        rows = [(k, list(row)) for k, row in enumerate(_all_rows(sheets[name], values_only=True), 1)]
     _check_sheet(list(sheets), sheet, what)
     rows = [(number, row) for number, row in rows if any(cell is not None for cell in row)]
     if not rows:
@@ -44,6 +44,13 @@ def read(path: Path, sheet: str | None) -> pd.DataFrame:
 
 def _column(cells: Sequence[Any]) -> pd.Series:
     return pd.Series([None if isinstance(cell, str) and cell in ALWAYS_MISSING else cell for cell in cells])
+
+
+def _all_rows(sheet: Any, **options: Any) -> Iterator[Any]:
+    """Go through the rows that are there, whatever size the sheet claims to have; they may end early."""
+    sheet.reset_dimensions()
+    rows: Iterator[Any] = sheet.iter_rows(**options)
+    return rows
 
 
 def _check_sheet(names: Sequence[str], sheet: str | None, what: str) -> None:
@@ -65,7 +72,7 @@ def _check_formulas(
     if not missing:
         return
     with _book(path, stored_values=False) as book:
-        rows = enumerate(book[sheet].iter_rows(), 1)
+        rows = enumerate(_all_rows(book[sheet]), 1)
         cells = ((number, j) for number, row in rows for j, cell in enumerate(row) if cell.data_type == "f")
         formula = next((cell for cell in cells if cell in missing), None)
     if formula is not None:

@@ -17,8 +17,8 @@ import pandas as pd
 from castlereg.data import arrow_files, excel, json_lines
 from castlereg.data.byte_streams import COMPRESSIONS, ByteSource, kind_of, table_in_zip
 from castlereg.data.number_marks import plain_numbers
-from castlereg.data.reading import ALWAYS_MISSING
 from castlereg.data.text_format import SEPARATORS, WHITESPACE, TextFormat, detect
+from castlereg.data.texts import ALWAYS_MISSING
 from castlereg.data.writing import check_table_suffix, write_table
 from castlereg.notices import warn_user
 from castlereg.options import did_you_mean

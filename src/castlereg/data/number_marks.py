@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -33,25 +33,41 @@ def is_number(text: str, decimal: str) -> bool:
 
 
 def decimal_of(
-    names: Sequence[str], rows: Sequence[tuple[int, list[str]]], separator: str, what: str, given: str | None
+    names: Sequence[str],
+    pieces: Iterable[Sequence[tuple[int, list[str]]]],
+    separator: str,
+    what: str,
+    given: str | None,
 ) -> str:
     """Return the decimal mark of the columns that hold only numbers; raise if it may be either.
 
-    ``1,5`` and ``1.234.567`` mean a comma, ``1.5`` and ``1,234,567`` a point; ``1,234`` may be either.
+    ``1,5`` and ``1.234.567`` mean a comma, ``1.5`` and ``1,234,567`` a point; ``1,234`` may be either. Pieces are
+    rows with their lines; those after the first are read until a mark is certain, unless commas separate cells.
     """
     certain: dict[str, str] = {}
-    unclear: dict[str, str] = {}
-    for j, name in enumerate(names):
-        cells = {row[j].strip(): line for line, row in reversed(rows) if row[j].strip() not in MISSING_MARKS}
-        if not all(is_number(cell, ".") or is_number(cell, ",") for cell in cells):
-            continue
-        for cell, line in reversed(cells.items()):
-            shown = f"{cell!r} in column {name!r} of line {line}"
-            marks = [mark for mark in ".," if is_number(cell, mark)]
-            if len(marks) == 1:
-                certain.setdefault(marks[0], shown)
-            elif "," in cell or "." in cell:
-                unclear.setdefault("," if "," in cell else ".", shown)
+    unclear_of: dict[int, dict[str, str]] = {j: {} for j in range(len(names))}  # columns of numbers, so far
+    for rows in pieces:
+        columns = list(zip(*(row for _, row in rows), strict=True)) or [()] * len(names)
+        for j in list(unclear_of):
+            cells = dict.fromkeys(cell.strip() for cell in dict.fromkeys(columns[j]) if not cell.isdecimal())
+            numbers = [cell for cell in cells if cell not in MISSING_MARKS]
+            if not all(is_number(cell, ".") or is_number(cell, ",") for cell in numbers):
+                del unclear_of[j]
+                continue
+            for cell in numbers:
+                marks = [mark for mark in ".," if is_number(cell, mark)]
+                if len(marks) == 1:
+                    found, mark = certain, marks[0]
+                elif "," in cell or "." in cell:
+                    found, mark = unclear_of[j], "," if "," in cell else "."
+                else:
+                    continue
+                if mark not in found:
+                    line = next(line for line, row in rows if row[j].strip() == cell)
+                    found[mark] = f"{cell!r} in column {names[j]!r} of line {line}"
+        if certain or given is not None or separator == ",":
+            break
+    unclear = {mark: shown for column in reversed(unclear_of.values()) for mark, shown in column.items()}
     if given is not None:
         if _OTHER[given] in certain and given not in certain:
             raise ValueError(f"decimal={given!r} is not the decimal mark of {what}: it has {certain[_OTHER[given]]}")
@@ -79,15 +95,18 @@ def plain_numbers(column: pd.Series, decimal: str, what: str, *, is_given: bool 
     >>> plain_numbers(pd.Series(["1.234,5", "12"]), ",", "file").tolist()
     [1234.5, 12.0]
     """
-    texts = [str(cell) for cell in column.dropna().unique()]
-    stripped = [cell.strip() for cell in texts]
+    different = column.dropna().unique()  # whole numbers beyond 64 bits are objects, not text
+    stripped = [str(cell).strip() for cell in different]
     numbers = [cell for cell in stripped if cell not in MISSING_MARKS]
     if not numbers:
         return column
     if all(is_number(cell, decimal) for cell in numbers):
-        plain = {cell: _plain(cell.strip(), decimal) for cell in texts}
+        plain = {cell: _plain(text, decimal) for cell, text in zip(different, stripped, strict=True)}
         marked = column.map(plain)
-        return marked if len(numbers) < len(stripped) else pd.to_numeric(marked)
+        if len(numbers) < len(stripped):
+            return marked
+        read = pd.to_numeric(marked)
+        return read if read.dtype.kind != "O" else marked.astype("float64")
     other = _OTHER[decimal]
     if not is_given and all(is_number(cell, other) for cell in numbers):
         shown = next(cell for cell in numbers if not is_number(cell, decimal))

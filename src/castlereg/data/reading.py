@@ -11,7 +11,8 @@ numbers, booleans               numbers
 dates, times, durations         days, since 1970 for dates
 text                            levels; :mod:`castlereg.data.schema` says which are numbers or dates
 pandas categories               levels, in their order when they are ordered
-None, NaN, NaT, pd.NA           missing values, and so is text such as ``NA``, ``?`` or nothing but spaces
+None, NaN, NaT, pd.NA           missing values, and so is text such as ``NA``, ``?`` or nothing but spaces; among
+                                numbers and dates also ``-`` and the like
 ==============================  =================================================
 """
 
@@ -31,8 +32,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_array
 
-from castlereg.data.texts import ALWAYS_MISSING as ALWAYS_MISSING  # for readers of files
-from castlereg.data.texts import stands_for_missing
+from castlereg.data.texts import MISSING_MARKS, stands_for_missing
 
 Holds = Literal["numbers", "text", "dates", "durations", "nothing"]
 Level = str | float
@@ -228,7 +228,12 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
         return _days(pd.to_timedelta(column)), ColumnType(name, "durations")
     if holds == "empty":
         return np.full(len(column), np.nan), ColumnType(name, "nothing")
-    reject_objects(column, name, what)
+    is_text = np.array([isinstance(cell, str) for cell in column])
+    marks = set(column[is_text])
+    if not marks or any(text.strip() not in MISSING_MARKS for text in marks):
+        reject_objects(column, name, what)
+    values, column_type = _read_one(column.mask(is_text), name, what)
+    return values, replace(column_type, marks=tuple(sorted(marks)))
 
 
 def _read_texts(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:

@@ -185,7 +185,7 @@ class ColumnSurvey:
         unusable = (
             _numbers_of_rows(column.name, np.concatenate(self._numbered)) if self._numbered and not missing else ""
         )
-        return Decision(schema, tuple(marks) or None, unusable=unusable)
+        return Decision(schema, tuple(marks) or None, tuple(sorted(self._marks)), unusable)
 
     def _of_texts(self, column: ColumnType, counts: NDArray[np.int64], what: str) -> Decision | None:
         """Read texts as numbers or as dates; None when they are neither."""
@@ -458,14 +458,20 @@ def known_levels(
     """Find a column's levels among those of the schema: their indices, and -1 for unknown ones."""
     if column.holds == "nothing":
         return cells
-    if column.holds == "text" and schema.holds == "numbers":
-        cells, column = values_of_levels(cells, column, schema, what), ColumnType(column.name)
-    if column.holds != schema.holds:
-        raise _another_kind(column, schema, what)
     index = {level: float(i) for i, level in enumerate(schema.levels or ())}
     other = index.get(OTHER, -1.0)
     codes, levels = pd.factorize(cells) if column.levels is None else (_codes(cells), column.levels)
-    return np.array([*(index.get(level, other) for level in levels), np.nan])[codes]
+    if column.holds == "text" and schema.holds == "numbers":
+        levels = [_as_number(str(level)) for level in levels]
+    elif column.holds != schema.holds:
+        raise _another_kind(column, schema, what)
+    return np.array([*(np.nan if level != level else index.get(level, other) for level in levels), np.nan])[codes]
+
+
+def _as_number(text: str) -> Level:
+    """Read a text as a number, NaN for a missing value; another text stays as it is."""
+    numbers = as_numbers([text])
+    return text if numbers is None else float(numbers[0])
 
 
 def _codes(cells: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -495,21 +501,25 @@ def values_of_levels(
 
 
 def _days(texts: Sequence[str], schema: ColumnSchema, what: str) -> NDArray[np.float64]:
-    """Read dates in the way of training, or in one that cannot be mistaken."""
-    is_missing = np.array([text.strip() in MISSING_MARKS for text in texts], bool)
-    if is_missing.all():
-        return np.full(len(texts), np.nan)
-    readings: tuple[Reading, ...] = ("year first", "month name")
-    readings = (schema.reading, *readings) if schema.reading else (*readings, "day first", "month first")
-    dates = as_dates(texts, MISSING_MARKS, tuple(dict.fromkeys(readings)))
-    if not dates:
-        odd = next(t for t, skip in zip(texts, is_missing, strict=True) if not skip and parsed(t, readings[0]) is None)
-        raise ValueError(
-            f"{what} has {odd!r} in column {schema.name!r}, which is not a date"
-            + (f" that is written {schema.reading}, as in training" if schema.reading else "")
-            + ": write it as 2024-01-31 or leave it empty"
-        )
-    return only_reading(dates, texts, f"{what} has dates in column {schema.name!r}")[1]
+    """Read each date in the way of training, or in one that cannot be mistaken, whatever dates are beside it."""
+    of_training: tuple[Reading, ...] = (schema.reading,) if schema.reading else ("day first", "month first")
+    readings: tuple[Reading, ...] = tuple(dict.fromkeys((*of_training, "year first", "month name")))
+    days = np.full(len(texts), np.nan)
+    for i, text in enumerate(texts):
+        if text.strip() in MISSING_MARKS:
+            continue
+        dates = {reading: day for reading in readings if (day := parsed(text, reading)) is not None}
+        if not dates:
+            raise ValueError(
+                f"{what} has {text!r} in column {schema.name!r}, which is not a date"
+                + (f" that is written {schema.reading}, as in training" if schema.reading else "")
+                + ": write it as 2024-01-31 or leave it empty"
+            )
+        if len(dates) > 1:
+            ways = {reading: np.array([day]) for reading, day in dates.items()}
+            only_reading(ways, [text], f"{what} has dates in column {schema.name!r}")
+        days[i] = next(iter(dates.values()))
+    return days
 
 
 def only_reading(
@@ -528,7 +538,9 @@ def only_reading(
 
 
 def _another_kind(column: ColumnType, schema: ColumnSchema, what: str) -> ValueError:
-    example = f", such as {column.levels[0]!r}" if column.levels else ""
+    levels = list(column.levels or ())
+    odd = [level for level in levels if schema.holds == "numbers" and as_numbers([str(level)]) is None]
+    example = f", such as {(odd or levels)[0]!r}" if levels else ""
     return ValueError(
         f"{what} has {column.holds} in column {schema.name!r}{example}, where there were {schema.holds} in training: "
         f"convert it to {schema.holds}"

@@ -143,10 +143,9 @@ class TargetSurvey:
             self._numbers.add(ColumnType(self.name), values)
             return
         before = values[:0] if self._classes is None else self._classes
-        if (values.dtype.kind in "OUS") != (before.dtype.kind in "OUS"):
-            raise ValueError(
-                f"column {self.name!r} has text in one part and numbers in another: write it as one of them"
-            )
+        was, now = ("text" if part.dtype.kind in "OUS" else "numbers" for part in (before, values))
+        if was != now:
+            raise KindChanged(self.name, was, now, ())
         classes, counts = np.unique(values, return_counts=True)
         self._classes, index = np.unique(np.concatenate([before, classes]), return_inverse=True)
         self._counts = np.bincount(index, np.r_[self._counts, counts], len(self._classes)).astype(np.int64)

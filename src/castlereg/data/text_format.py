@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from castlereg.data.byte_streams import ByteSource
 from castlereg.data.number_marks import decimal_of, is_number
@@ -21,7 +21,8 @@ from castlereg.notices import warn_user
 SEPARATORS = (",", ";", "\t", "|")
 WHITESPACE = r"\s+"
 _SAMPLE = 1 << 16  # characters from which the decimal mark is detected
-_FIRST_LINES = 500  # from which the separator is detected
+_PIECE = 10_000  # rows that are searched for a decimal mark at a time
+_FIRST_ROWS = 500  # from which the separator is detected
 _BLANK = " \t\r\n"
 _WORD = re.compile(f"[^{_BLANK}]+")
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", WHITESPACE: "spaces"}
@@ -93,17 +94,17 @@ def _detect(
         sample = _whole_lines(text, _SAMPLE)
     if not any(line.strip() for line in sample):
         raise ValueError(f"{source} cannot be read as a table: it is empty")
-    first_lines = sample[:_FIRST_LINES]
-    detected = separator_of(first_lines, separators, str(source)) if separator is None else separator
+    detected = separator_of(sample, separators, str(source)) if separator is None else separator
     (first, header), *rows = rows_of(sample, detected)
     if separator is not None and len(header) == 1:
-        better = separator_of(first_lines, separators, str(source))
+        better = separator_of(sample, separators, str(source))
         if len(next(rows_of(sample, better))[1]) > 1:
             raise ValueError(f"separator={separator!r} is not in line {first} of {source}: it has {_NAMES[better]}")
     with source.lines(encoding) as text:
         _check_lines(text, detected, len(header), str(source))
     names = column_names(header, str(source), f"line {first}")
-    mark = decimal_of(names, rows, detected, str(source), decimal)
+    rows = [(line, cells) for line, cells in rows if len(cells) == len(names)]  # the sample may end in a quoted cell
+    mark = decimal_of(names, chain([rows], _pieces(source, encoding, detected)), detected, str(source), decimal)
     return TextFormat(names, detected, mark, encoding, decimal is not None)
 
 
@@ -144,10 +145,26 @@ def _encodings(source: ByteSource, encoding: str | None) -> Sequence[str]:
 
 
 def _whole_lines(text: io.TextIOWrapper, most: int) -> list[str]:
-    """Return the first lines; the last one only if the text ends there."""
-    sample = text.read(most)
+    """Return the first lines, the last one whole, and with those that a quoted cell at the end goes on in."""
+    sample = text.read(most) + text.readline()
     lines = io.StringIO(sample, newline="").readlines()
-    return lines if len(sample) < most or len(lines) == 1 else lines[:-1]
+    is_open, more = sample.count('"') % 2, csv.field_size_limit()
+    while is_open and more > 0 and (line := text.readline()):
+        lines.append(line)
+        is_open, more = is_open ^ line.count('"') % 2, more - len(line)
+    return lines
+
+
+def _pieces(source: ByteSource, encoding: str, separator: str) -> Iterator[list[tuple[int, list[str]]]]:
+    """Take the rows after the header, some at a time; none when there is no mark to find in them."""
+    with source.lines(encoding) as text:
+        text.readline()
+        if not any("," in block or "." in block for block in iter(lambda: text.read(1 << 20), "")):
+            return
+    with source.lines(encoding) as text:
+        rows = islice(rows_of(text, separator), 1, None)
+        while piece := list(islice(rows, _PIECE)):
+            yield piece
 
 
 def rows_of(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -174,11 +191,10 @@ def separator_of(lines: Sequence[str], separators: Sequence[str], what: str) -> 
     """
     best, best_score = "", (0.0, 1, 0.0)
     lone = ""
-    separators = [separator for separator in separators if any(rows_of(lines, separator))]
-    if not separators:
+    tables = _tables(lines, separators)
+    if not tables:
         raise ValueError(f"{what} cannot be read as a table: it has blank lines only")
-    for separator in separators:
-        (_, header), *rows = rows_of(lines, separator)
+    for separator, ((_, header), *rows) in tables.items():
         fitting = sum(len(cells) == len(header) for _, cells in rows) / len(rows) if rows else 1.0
         cells = [cell for _, row in rows[:50] for cell in row]
         numeric = sum(is_number(cell, ".") or is_number(cell, ",") for cell in cells) / max(len(cells), 1)
@@ -189,8 +205,7 @@ def separator_of(lines: Sequence[str], separators: Sequence[str], what: str) -> 
             lone = separator
     if best:
         return best
-    for separator in separators:
-        (first, header), *rows = rows_of(lines, separator)
+    for separator, ((first, header), *rows) in tables.items():
         lengths = Counter(len(cells) for _, cells in rows)
         length, count = lengths.most_common(1)[0] if rows else (1, 0)
         if separator == "," and len(header) == 1 and all(is_number(",".join(cells), ",") for _, cells in rows):
@@ -201,7 +216,20 @@ def separator_of(lines: Sequence[str], separators: Sequence[str], what: str) -> 
                 f"line {first} of {what} has {_counted(len(header), 'name')} and line {line} has {length} values "
                 f"between {_NAMES[separator]}: the first line must name every column; delete titles and comments above"
             )
-    return lone or separators[0]
+    return lone or next(iter(tables))
+
+
+def _tables(lines: Sequence[str], separators: Sequence[str]) -> dict[str, list[tuple[int, list[str]]]]:
+    """Split the first rows by each separator, but for those that leave cells too long to be any."""
+    tables, wrong = {}, None
+    for separator in separators:
+        try:
+            tables[separator] = list(islice(rows_of(lines, separator), _FIRST_ROWS))
+        except csv.Error as error:
+            wrong = error
+    if wrong is not None and not tables:
+        raise wrong
+    return {separator: rows for separator, rows in tables.items() if rows}
 
 
 def _counted(n: int, noun: str) -> str:
