@@ -35,12 +35,16 @@ def _as_large_programs(mesh: Mesh, *, quick: bool = False) -> dict[str, bool]:
     return {**devices.compiler_options(mesh), "xla_cpu_use_fusion_emitters": True}
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave most of XLA's optimizations out where shapes are many and small, in fixtures of modules too."""
+    jax.config.update("jax_disable_most_optimizations", not item.nodeid.startswith(_OPTIMIZED))
+
+
 @pytest.fixture(autouse=True)
-def _compile_quickly(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave most of XLA's optimizations out where shapes are many and small."""
-    optimized = request.node.nodeid.startswith(_OPTIMIZED)
-    jax.config.update("jax_disable_most_optimizations", not optimized)
-    if optimized:
+def _optimize(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile the tests above as users have it."""
+    if request.node.nodeid.startswith(_OPTIMIZED):
         monkeypatch.setattr(program, "compiler_options", _as_large_programs)
         program.compiled.cache_clear()
         program.compiled_in_parts.cache_clear()
