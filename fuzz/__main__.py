@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from fuzz.page import record
 
 def main(arguments: list[str] | None = None) -> int:
     """Run parts, or one case; return 1 if there are findings."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # messages may hold what no encoding has
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Robustness campaign; a rerun goes on.")
     parser.add_argument("--part", action="append", choices=PARTS, help="part to run; repeat it for several (all)")
     parser.add_argument("--count", type=int, help="cases of each part (by default: those of a whole campaign)")

@@ -59,9 +59,10 @@ def main() -> None:
     part, folder = sys.argv[1], Path(sys.argv[2])
     if part in _MOST_MEMORY:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY[part],) * 2)
-    for line in sys.stdin:
-        answers.write(json.dumps(run_case(part, int(line), folder)) + "\n")
-        answers.flush()
+    with tempfile.TemporaryDirectory(dir=folder) as own:  # cases keep what they share beside them
+        for line in sys.stdin:
+            answers.write(json.dumps(run_case(part, int(line), Path(own))) + "\n")
+            answers.flush()
 
 
 if __name__ == "__main__":

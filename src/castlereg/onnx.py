@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from castlereg.atomic_write import atomic_write
+from castlereg.data.coding import values_of_levels
 from castlereg.data.preprocessing import Channel, Preprocessing
 from castlereg.data.reading import ColumnType
-from castlereg.data.schema import OTHER, ColumnSchema, values_of_levels
+from castlereg.data.schema import OTHER, ColumnSchema
 from castlereg.data.table import smooth_clip
 from castlereg.data.targets import NumericTarget, Target
 from castlereg.estimators.base import NetworkEstimator, read_features

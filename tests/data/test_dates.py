@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from castlereg.data.coding import coded_columns
 from castlereg.data.dates import PERIODS, DateSurvey, as_dates
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import read_columns
 from castlereg.data.rows import Rows
-from castlereg.data.schema import ColumnSchema, coded_columns, infer_schema
+from castlereg.data.schema import ColumnSchema, infer_schema
 from castlereg.data.targets import NumericTarget
 from castlereg.layout import Node
 

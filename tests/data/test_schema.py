@@ -8,16 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from castlereg.data.coding import coded_columns
 from castlereg.data.reading import read_columns
-from castlereg.data.schema import (
-    MOST_LEVELS,
-    OTHER,
-    ColumnSchema,
-    coded_columns,
-    infer_schema,
-    named_columns,
-    schema_frame,
-)
+from castlereg.data.schema import MOST_LEVELS, OTHER, ColumnSchema, infer_schema, named_columns, schema_frame
 from castlereg.layout import Node
 
 

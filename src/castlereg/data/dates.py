@@ -17,7 +17,7 @@ Times with an offset are taken to UTC, others as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Literal
 
@@ -187,3 +187,18 @@ class DateSurvey:
         }
         span = self.highest - self.lowest
         return tuple(season for season, shortest in _SHORTEST.items() if varies[season] and span >= shortest)
+
+
+def only_reading(
+    dates: Mapping[Reading, NDArray[np.float64]], texts: Sequence[str], where: str
+) -> tuple[Reading, NDArray[np.float64]]:
+    """Return the way to read dates, unless there are two that differ."""
+    reading, days = next(iter(dates.items()))
+    for other in dates.values():
+        differs = ~((other == days) | np.isnan(days))
+        if differs.any():
+            raise ValueError(
+                f"{where} that may be day/month or month/day, such as {texts[int(np.argmax(differs))]!r}: write them "
+                "as 2024-01-31, or convert them with pd.to_datetime"
+            )
+    return reading, days

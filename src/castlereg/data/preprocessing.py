@@ -15,10 +15,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.coding import coded_columns
 from castlereg.data.dates import PERIODS
 from castlereg.data.reading import Columns, sum_of_squares, unnamed_numbers
 from castlereg.data.rows import Rows, column_order, row_order, row_ranks
-from castlereg.data.schema import ColumnSchema, coded_columns, infer_schema
+from castlereg.data.schema import ColumnSchema, infer_schema
 from castlereg.data.table import Table, blocks, center_and_spread, room_for
 from castlereg.data.targets import ClassTarget, Target
 from castlereg.layout import EdgeRules, Layout, Node
@@ -217,7 +218,7 @@ class Preprocessing:
         return all(column.holds == "numbers" and not column.is_coded for column in self.schema)
 
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
-        """Number the levels of another table with the same columns by :func:`~castlereg.data.schema.coded_columns`."""
+        """Number the levels of another table with the same columns by :func:`~castlereg.data.coding.coded_columns`."""
         if self._is_numbers and columns.types is unnamed_numbers(len(self.schema)):
             return columns.cells
         return coded_columns(columns, self.schema, what).cells

@@ -14,19 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.dates import as_dates
+from castlereg.data.coding import known_levels, values_of_levels
+from castlereg.data.dates import as_dates, only_reading
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, ColumnType
 from castlereg.data.rows import type_key
-from castlereg.data.schema import (
-    ColumnSchema,
-    ColumnSurvey,
-    KindChanged,
-    known_levels,
-    only_reading,
-    schema_of,
-    values_of_levels,
-)
+from castlereg.data.schema import ColumnSchema, ColumnSurvey, KindChanged, schema_of
 from castlereg.data.table import Moments, usable_spread
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.data.texts import MISSING_MARKS, as_numbers
