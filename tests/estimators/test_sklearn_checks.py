@@ -20,6 +20,7 @@ from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Dropout, Inpu
 
 TOGETHER = [L1(), L2(), Dropout(), Autoencoder(), BatchNorm(), InputNoise(), MixUp()]
 NARROW = {"hidden_layer_sizes": (8,)}
+SHORT = {**NARROW, "learning_rate": 0.01, "max_epochs": 30}
 BRIEF = {**NARROW, "max_epochs": 5}  # of several targets no check asks for a good score
 ESTIMATORS = [
     CastleRegressor(),
@@ -27,12 +28,12 @@ ESTIMATORS = [
     CastleClassifier(),
     CastleMultiOutput(**BRIEF),
     NetworkRegressor([BatchNorm()], **NARROW),  # the one with a state
-    NetworkClassifier(TOGETHER, **NARROW),
+    NetworkClassifier(TOGETHER, **SHORT),
     NetworkMultiOutput(**BRIEF),
-    CastleRegressorCV((0.01, 0.1), cv=2, **NARROW),
-    CastleClassifierCV((0.01,), cv=2, **NARROW),
-    NetworkRegressorCV([[], [L2(0.001)]], cv=2, **NARROW),
-    NetworkClassifierCV([[L2(0.001)]], cv=3, **NARROW),
+    CastleRegressorCV((0.01, 0.1), cv=2, **SHORT),
+    CastleClassifierCV((0.01,), cv=2, **SHORT),
+    NetworkRegressorCV([[], [L2(0.001)]], cv=2, **SHORT),
+    NetworkClassifierCV([[L2(0.001)]], cv=3, **SHORT),
 ]
 
 
