@@ -53,7 +53,7 @@ class Environment:
 
     def install(self, *what: str) -> None:
         self.run(
-            *("python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"),
+            *("python", "-m", "pip", "install", "-q", "--disable-pip-version-check"),
             *("-c", ROOT / "constraints.txt", *what),
         )
 
