@@ -1,8 +1,10 @@
 # Two commands do everything: make demo, make test. All set up a virtual environment in .venv first.
-# Packages are compiled when they are imported (--no-compile): most of their modules never are.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+
+# Modules are compiled once, when they are first imported (--no-compile): most modules of packages never are.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint docs benchmark experiments fuzz setup clean
 
