@@ -73,14 +73,14 @@ def decimal_of(
             raise ValueError(f"decimal={given!r} is not the decimal mark of {what}: it has {certain[_OTHER[given]]}")
         return given
     if len(certain) == 2:
-        raise ValueError(f"{what} has {certain['.']} and {certain[',']}: give decimal='.' or decimal=','")
+        raise ValueError(f"{what} has {certain['.']} and {certain[',']}: give decimal='.' or decimal=',' (--decimal)")
     if certain:
         return next(iter(certain))
     if "," in unclear and separator == ",":
         warn_user(f"{what} has {unclear[',']}, read as thousands: give decimal=',' if it is a decimal comma")
     elif "," in unclear or ("." in unclear and separator == ";"):
         shown = unclear["," if "," in unclear else "."]
-        raise ValueError(f"{what} has {shown}, thousands or decimals: give decimal='.' or decimal=','")
+        raise ValueError(f"{what} has {shown}, thousands or decimals: give decimal='.' or decimal=',' (--decimal)")
     return "."
 
 

@@ -93,7 +93,7 @@ class KindChanged(ValueError):
 
 
 class Decision(NamedTuple):
-    """What a column is, and what the user should be told."""
+    """What a column is, and what to warn the user of."""
 
     schema: ColumnSchema
     as_numbers: tuple[str, ...] | None = None  # missing-value marks among numbers that were text
