@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import logistic
 
 from castlereg.layout import Layout, Node
-from castlereg.network import edge_weights, forward, initialize, mask_inputs, pack, select, target_outputs, unpack
+from castlereg.network import Form, edge_weights, forward, initialize, mask_inputs, pack, select, target_outputs, unpack
 
 SIZES = [(), (6,), (5, 7), (4, 3, 2)]
 
@@ -109,7 +109,7 @@ def test_the_targets_are_predicted_by_all_sub_networks_or_only_their_own(
 @pytest.mark.parametrize("sizes", SIZES)
 def test_unpack_undoes_pack(mixed_layout: Layout, sizes: tuple[int, ...]) -> None:
     parameters = initialize(mixed_layout, sizes, seed=0, input_init="glorot")
-    back = unpack(pack(parameters), sizes, mixed_layout.output_width)
+    back = unpack(pack(parameters), Form(sizes), mixed_layout)
     jax.tree.map(np.testing.assert_array_equal, back, parameters)
 
 

@@ -79,6 +79,9 @@ class Layout:
     ----------
     nodes : tuple of Node
         At least one feature and one target.
+    embedding : int
+        Inputs that a network computes of the value of each numeric feature, beside its channels; see
+        :class:`castlereg.network.Embedding`.
 
     Examples
     --------
@@ -89,9 +92,12 @@ class Layout:
     array([0, 1, 1, 1, 2])
     >>> layout.edge_mask()[:, 1]  # a node's own channels do not enter its sub-network
     array([1., 0., 0., 0., 1.], dtype=float32)
+    >>> Layout(layout.nodes, embedding=2).input_nodes  # two more inputs of the numeric feature, behind all channels
+    array([0, 1, 1, 1, 2, 0, 0])
     """
 
     nodes: tuple[Node, ...]
+    embedding: int = 0
 
     def __post_init__(self) -> None:
         kinds = [node.target for node in self.nodes]
@@ -126,6 +132,22 @@ class Layout:
     def n_channels(self) -> int:
         """Number of channels."""
         return len(self.channel_nodes)
+
+    @cached_property
+    def embedded_nodes(self) -> NDArray[np.int64]:
+        """Nodes whose values networks embed: numeric features, if there is an embedding."""
+        kept = [k for k, node in enumerate(self.nodes) if node.kind == "numeric" and not node.target]
+        return np.array(kept if self.embedding else [], np.int64)
+
+    @cached_property
+    def input_nodes(self) -> NDArray[np.int64]:
+        """Node of each input of the network: all channels, then the embedded ones; shape (inputs,)."""
+        return np.r_[self.channel_nodes, np.repeat(self.embedded_nodes, self.embedding)]
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs of the network: channels, and what it computes of them."""
+        return len(self.input_nodes)
 
     @property
     def n_feature_channels(self) -> int:
@@ -179,9 +201,9 @@ class Layout:
         return np.array([node.kind == kind for node in self.nodes])
 
     def edge_mask(self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
-        """Which channels may enter which sub-network: 1.0 or 0.0, shape (channels, nodes).
+        """Which inputs may enter which sub-network: 1.0 or 0.0, shape (inputs, nodes).
 
-        0 for a node's own channels in its own sub-network, for targets in the sub-networks of targets, since no target
+        0 for a node's own inputs in its own sub-network, for targets in the sub-networks of targets, since no target
         is known when predicting, for nodes ``without`` any edges (constant columns), and for edges that are not
         ``allowed``, shape (nodes, nodes).
         """
@@ -191,7 +213,7 @@ class Layout:
         possible[:, list(without)] = False
         if allowed is not None:
             possible &= allowed
-        return possible[self.channel_nodes].astype(np.float32)
+        return possible[self.input_nodes].astype(np.float32)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jax import Array
 from numpy.typing import NDArray
 
@@ -23,8 +25,13 @@ from castlereg.layout import Layout
 from castlereg.random_streams import OfNetwork, network_stream
 
 InputInit = Literal["small", "glorot"]
+ActivationName = Literal["relu", "silu"]
 LayerHook = Callable[[int, Array], Array]
 
+_FREQUENCIES = 16  # of each embedded value
+_SPREAD_OF_FREQUENCIES = 0.05  # at the start: slow waves, nearly straight within the usual range of a column
+# Of cos(2 pi t) in powers of t squared, highest first; within 8e-7 for t from -1/2 to 1/2.
+_COSINE = (-21.0711056, 58.7904921, -85.2716215, 64.9286574, -19.7389804, 0.999999211)
 _SPREAD_OF_LOGITS = np.pi / np.sqrt(3)  # standard deviation of the logistic distribution
 
 
@@ -39,6 +46,43 @@ class Dense(NamedTuple):
     bias: Array  # (out,)
 
 
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Activation:
+    """What hidden units do with their inputs: ``max(z, 0)`` or ``z / (1 + exp(-z))``."""
+
+    name: ActivationName = "relu"
+
+    def __call__(self, z: Array) -> Array:
+        """Apply it to an array of any shape."""
+        if isinstance(z, np.ndarray):
+            return np.maximum(z, 0) if self.name == "relu" else np.asarray(z * scipy.special.expit(z))
+        # The gradient of maximum costs more: JAX shares it out between ties.
+        return jnp.where(z > 0, z, 0) if self.name == "relu" else z * jax.nn.sigmoid(z)
+
+
+@jax.tree_util.register_static
+@dataclass(frozen=True)
+class Channels:
+    """Indices of channels, known when a program is compiled."""
+
+    indices: tuple[int, ...]
+
+
+class Embedding(NamedTuple):
+    """What a network computes of the values of numeric columns: learned waves, mixed into a few inputs.
+
+    A straight line through a value and a few kinks are what a layer makes of a number; waves of learned frequency give
+    it thresholds and bumps at once. Each value ``x`` becomes ``cos(2 pi (frequencies x + phases)) @ weights``, beside
+    ``x`` itself. All inputs of a column belong to its node.
+    """
+
+    frequencies: Array  # (embedded nodes, waves)
+    phases: Array  # (embedded nodes, waves)
+    weights: Array  # (embedded nodes, waves, inputs of a node)
+    channels: Channels  # of the values
+
+
 class Parameters(NamedTuple):
     """All weights of one network.
 
@@ -48,11 +92,13 @@ class Parameters(NamedTuple):
     columns its best value is zero.
     """
 
-    input_weights: Array  # (channels, nodes, width), eq. 3: W_1^k is [:, k, :]
+    input_weights: Array  # (inputs, nodes, width), eq. 3: W_1^k is [:, k, :]
     input_bias: Array  # (nodes, width)
     hidden: tuple[Dense, ...]
     output_weights: Array | None  # (nodes, width, outputs), eq. 3: W_M^k
     output_bias: Array | None  # (nodes, outputs)
+    embedding: Embedding | None = None  # shared by all sub-networks; without one, inputs are the channels
+    activation: Activation = Activation()
 
 
 def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Parameters:
@@ -63,6 +109,8 @@ def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Paramete
         parameters.hidden,
         None if parameters.output_weights is None else parameters.output_weights[nodes],
         None if parameters.output_bias is None else parameters.output_bias[nodes],
+        parameters.embedding,
+        parameters.activation,
     )
 
 
@@ -117,14 +165,15 @@ def hidden_units(
 ) -> Array:
     """Run the hidden layers, from the result of :func:`input_layer` to the units of the last one; the same shape.
 
-    The hooks take the number of a layer, from 0, and its units: ``on_dense`` changes them before the ReLU,
+    The hooks take the number of a layer, from 0, and its units: ``on_dense`` changes them before the activation,
     ``on_hidden`` after it.
     """
     rows, n_nodes = z.shape[:2]
-    z = on_hidden(0, _relu(on_dense(0, z)))
+    activation = parameters.activation
+    z = on_hidden(0, activation(on_dense(0, z)))
     for number, layer in enumerate(parameters.hidden, start=1):
         z = _plus_bias(z.reshape(rows * n_nodes, -1) @ layer.weights, layer.bias).reshape(rows, n_nodes, -1)
-        z = on_hidden(number, _relu(on_dense(number, z)))
+        z = on_hidden(number, activation(on_dense(number, z)))
     return z
 
 
@@ -132,12 +181,6 @@ def output_layer(parameters: Parameters, units: Array) -> Array:
     """Turn units of the last hidden layer, shape (rows, nodes, width), into outputs, shape (rows, nodes, outputs)."""
     matmul = units.__array_namespace__().matmul
     return matmul(units.swapaxes(0, 1), parameters.output_weights).swapaxes(0, 1) + parameters.output_bias
-
-
-def _relu(z: Array) -> Array:
-    if isinstance(z, np.ndarray):
-        return np.maximum(z, 0)
-    return jnp.where(z > 0, z, 0)  # the gradient of maximum costs more: JAX shares it out between ties
 
 
 def _plus_bias(z: Array, bias: Array) -> Array:
@@ -163,59 +206,113 @@ def _backward_bias(bias: Array, cotangent: Array) -> tuple[Array, Array]:
 _traced_plus_bias.defvjp(_forward_bias, _backward_bias)
 
 
+def network_inputs(embedding: Embedding | None, x: Array) -> Array:
+    """Put what the network computes of the channels behind them, shape (rows, channels) to (rows, inputs)."""
+    if embedding is None:
+        return x
+    xp = x.__array_namespace__()
+    values = x[:, np.array(embedding.channels.indices)]
+    waves = _wave(values[:, :, None] * embedding.frequencies + embedding.phases)
+    mixed = xp.matmul(waves.swapaxes(0, 1), embedding.weights).swapaxes(0, 1)
+    return xp.concat([x, mixed.reshape(len(x), -1)], axis=1)
+
+
+def _wave(turns: Array) -> Array:
+    """Return ``cos(2 pi turns)``."""
+    if isinstance(turns, np.ndarray):
+        return np.cos(2 * np.pi * turns)
+    # XLA calls the library for every single cosine. A polynomial takes a fraction of the time.
+    rest = turns - jnp.round(turns)
+    square = rest * rest
+    value = jnp.full_like(square, _COSINE[0])
+    for coefficient in _COSINE[1:]:
+        value = value * square + coefficient
+    return value
+
+
 def input_layer(parameters: Parameters, x: Array) -> Array:
-    """Weigh the channels, shape (rows, channels), for every sub-network, shape (rows, nodes, width)."""
-    channels, n_nodes, width = parameters.input_weights.shape
-    z = (x @ parameters.input_weights.reshape(channels, n_nodes * width)).reshape(x.shape[0], n_nodes, width)
+    """Weigh the inputs that channels, shape (rows, channels), make for every sub-network, (rows, nodes, width)."""
+    inputs, n_nodes, width = parameters.input_weights.shape
+    x = network_inputs(parameters.embedding, x)
+    z = (x @ parameters.input_weights.reshape(inputs, n_nodes * width)).reshape(x.shape[0], n_nodes, width)
     return _plus_bias(z, parameters.input_bias)
 
 
 class Packed(NamedTuple):
     """Parameters as two arrays: a training step then updates two arrays, not one per layer."""
 
-    input_weights: Array  # (channels, nodes, width)
+    input_weights: Array  # (inputs, nodes, width)
     rest: Array  # all others, end to end
+
+
+class Form(NamedTuple):
+    """What a network looks like beside its layout."""
+
+    hidden_layer_sizes: tuple[int, ...]  # empty for the linear form
+    activation: ActivationName = "relu"
 
 
 def pack(parameters: Parameters) -> Packed:
     """Lay all parameters but the input weights end to end."""
     xp = parameters.input_weights.__array_namespace__()
-    layers = [array for layer in parameters.hidden for array in layer]
-    arrays = [parameters.input_bias, *layers, parameters.output_weights, parameters.output_bias]
-    return Packed(parameters.input_weights, xp.concatenate([a.ravel() for a in arrays if a is not None]))
+    rest = jax.tree.leaves(parameters._replace(input_weights=None))  # type: ignore[arg-type]
+    return Packed(parameters.input_weights, xp.concatenate([array.ravel() for array in rest]))
 
 
-def unpack(packed: Packed, hidden_layer_sizes: tuple[int, ...], output_width: int) -> Parameters:
+def unpack(packed: Packed, form: Form, layout: Layout) -> Parameters:
     """Undo :func:`pack`; the arrays are views where the library allows."""
-    _, nodes, width = packed.input_weights.shape
-    shapes: list[tuple[int, ...]] = [(nodes, width)]
-    for fan_in, fan_out in itertools.pairwise(hidden_layer_sizes):
-        shapes += [(fan_in, fan_out), (fan_out,)]
-    if hidden_layer_sizes:
-        shapes += [(nodes, hidden_layer_sizes[-1], output_width), (nodes, output_width)]
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-    bias, *layers = (
-        packed.rest[end - int(np.prod(shape)) : end].reshape(shape) for end, shape in zip(ends, shapes, strict=True)
+    shapes = _shapes(form, layout, packed.input_weights.shape[1], packed.input_weights.shape[2])
+    leaves, structure = jax.tree.flatten(shapes, is_leaf=_is_shape)
+    ends = np.cumsum([int(np.prod(shape)) for shape in leaves])
+    arrays = [
+        packed.rest[end - int(np.prod(shape)) : end].reshape(shape) for end, shape in zip(ends, leaves, strict=True)
+    ]
+    parameters: Parameters = jax.tree.unflatten(structure, arrays)
+    return parameters._replace(input_weights=packed.input_weights)
+
+
+def _is_shape(node: Any) -> bool:
+    return type(node) is tuple and bool(node) and all(isinstance(length, int) for length in node)
+
+
+def _shapes(form: Form, layout: Layout, nodes: int, width: int) -> Any:
+    """Return the shapes of parameters, in their places; None for the input weights."""
+    sizes, outputs = form.hidden_layer_sizes, layout.output_width
+    embedding: Any = None
+    n = len(layout.embedded_nodes)
+    if n:
+        mixed = (n, _FREQUENCIES, layout.embedding)
+        embedding = Embedding((n, _FREQUENCIES), (n, _FREQUENCIES), mixed, value_channels(layout))  # type: ignore[arg-type]
+    shapes: Any = Parameters(
+        None,  # type: ignore[arg-type]
+        (nodes, width),  # type: ignore[arg-type]
+        tuple(Dense((i, o), (o,)) for i, o in itertools.pairwise(sizes)),  # type: ignore[arg-type]
+        (nodes, sizes[-1], outputs) if sizes else None,  # type: ignore[arg-type]
+        (nodes, outputs) if sizes else None,  # type: ignore[arg-type]
+        embedding,
+        Activation(form.activation),
     )
-    if not hidden_layer_sizes:
-        return Parameters(packed.input_weights, bias, (), None, None)
-    hidden = tuple(Dense(w, b) for w, b in zip(layers[:-2:2], layers[1:-2:2], strict=True))
-    return Parameters(packed.input_weights, bias, hidden, *layers[-2:])
+    return shapes
+
+
+def value_channels(layout: Layout) -> Channels:
+    """Return the channels whose values networks embed."""
+    return Channels(tuple(int(layout.output_channels[k, 0]) for k in layout.embedded_nodes))
 
 
 def squared_adjacency(input_weights: Array, layout: Layout) -> Array:
-    """Squared weight of every edge, ``A = M * M`` (eq. 7), shape (channels, nodes, width) to (nodes, nodes).
+    """Squared weight of every edge, ``A = M * M`` (eq. 7), shape (inputs, nodes, width) to (nodes, nodes).
 
-    ``A[j, k]`` is the sum of the squares of all weights from the channels of node j into the sub-network of node k.
+    ``A[j, k]`` is the sum of the squares of all weights from the inputs of node j into the sub-network of node k.
     ``M`` itself, its square root, is never formed: the gradient of the root of a masked row would be 0/0.
     """
     # Edges past 1e12 count as 1e12, so that their squares stay inside float32.
     xp = input_weights.__array_namespace__()
-    by_channel = xp.minimum(xp.sum(input_weights * input_weights, axis=-1), 1e24)
-    if layout.n_channels == layout.n_nodes:
-        return by_channel
-    membership = (layout.channel_nodes == np.arange(layout.n_nodes)[:, None]).astype(by_channel.dtype)
-    return membership @ by_channel
+    by_input = xp.minimum(xp.sum(input_weights * input_weights, axis=-1), 1e24)
+    if layout.n_inputs == layout.n_nodes:
+        return by_input
+    membership = (layout.input_nodes == np.arange(layout.n_nodes)[:, None]).astype(by_input.dtype)
+    return membership @ by_input
 
 
 def edge_weights(input_weights: NDArray[Any], layout: Layout, *, linear: bool = False) -> NDArray[np.float64]:
@@ -253,6 +350,7 @@ def initialize(
     *,
     nodes: tuple[int, ...] | None = None,
     input_init: InputInit = "small",
+    activation: ActivationName = "relu",
 ) -> Parameters:
     """Draw the starting weights.
 
@@ -269,19 +367,21 @@ def initialize(
         Sub-networks to make; all by default.
     input_init : {"small", "glorot"}
         Input layers start at normal with sd 0.01, which CASTLE needs, or at the usual Glorot-uniform scale.
+    activation : {"relu", "silu"}
+        Of the hidden units.
     """
     seed = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     nodes = tuple(range(layout.n_nodes)) if nodes is None else nodes
     width = hidden_layer_sizes[0] if hidden_layer_sizes else layout.output_width
     last = hidden_layer_sizes[-1] if hidden_layer_sizes else 0
-    inputs = np.empty((layout.n_channels, len(nodes), width), np.float32)
+    inputs = np.empty((layout.n_inputs, len(nodes), width), np.float32)
     outputs = np.empty((len(nodes), last, layout.output_width), np.float32)
     for position, node in enumerate(nodes):
         rng = network_stream(seed, OfNetwork.SUB_NETWORK, node_stream(layout, node))
         if input_init == "small":
-            inputs[:, position] = 0.01 * rng.standard_normal((layout.n_channels, width), np.float32)
+            inputs[:, position] = 0.01 * rng.standard_normal((layout.n_inputs, width), np.float32)
         else:
-            inputs[:, position] = glorot(rng, layout.n_channels, width)
+            inputs[:, position] = glorot(rng, layout.n_inputs, width)
         if hidden_layer_sizes:
             outputs[position] = glorot(rng, *outputs.shape[1:])
     inputs *= layout.edge_mask()[:, list(nodes), None]
@@ -296,8 +396,22 @@ def initialize(
         ),
         "output_weights": outputs if hidden_layer_sizes else None,
         "output_bias": np.zeros((len(nodes), layout.output_width), np.float32) if hidden_layer_sizes else None,
+        "embedding": _start_embedding(layout, network_stream(seed, OfNetwork.SHARED_LAYERS, 0)),
+        "activation": Activation(activation),
     }
     return Parameters(**fields)
+
+
+def _start_embedding(layout: Layout, rng: np.random.Generator) -> Embedding | None:
+    if not len(layout.embedded_nodes):
+        return None
+    shape = (len(layout.embedded_nodes), _FREQUENCIES)
+    start: list[Any] = [
+        _SPREAD_OF_FREQUENCIES * rng.standard_normal(shape, np.float32),
+        rng.random(shape, np.float32),
+        rng.standard_normal((*shape, layout.embedding), np.float32) / np.float32(np.sqrt(_FREQUENCIES)),
+    ]
+    return Embedding(start[0], start[1], start[2], value_channels(layout))
 
 
 def node_stream(layout: Layout, node: int) -> int:

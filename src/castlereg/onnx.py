@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from functools import partialmethod
+from functools import partialmethod, reduce
 from itertools import groupby
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,8 @@ from castlereg.data.schema import OTHER, ColumnSchema
 from castlereg.data.table import smooth_clip
 from castlereg.data.targets import NumericTarget, Target
 from castlereg.estimators.base import NetworkEstimator, read_features
-from castlereg.fitted import FittedModel, Networks
-from castlereg.network import Parameters
+from castlereg.fitted import Blend, FittedModel, Networks
+from castlereg.network import Embedding, Parameters
 
 if TYPE_CHECKING:
     import onnx
@@ -87,7 +88,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
             outputs = ", ".join(sorted(taken))
             raise ValueError(f"column {column.name!r} cannot be an input beside the outputs {outputs}: rename it")
     graph = _Graph(taken | {column.name for column in schema})
-    results = _results(graph, targets, _predictions(graph, fitted.networks), names)
+    results = _results(graph, targets, _predictions(graph, fitted.predictor), names)
     text, number = onnx.TensorProto.STRING, onnx.TensorProto.DOUBLE
     inputs = [
         onnx.helper.make_tensor_value_info(column.name, text if _is_text(column) else number, [_ROWS, 1])
@@ -294,25 +295,52 @@ def _is_level(graph: _Graph, column: ColumnSchema, missing: _Tensor) -> _Tensor:
     return equal + (1 - known) * is_joined
 
 
-def _predictions(graph: _Graph, networks: Networks) -> list[_Tensor]:
-    """Predict every target, the mean over networks: values of shape (rows, 1), probabilities of (rows, classes)."""
-    seen = _as_seen(graph, networks, _encoded(graph, networks.preprocessing))
+def _predictions(graph: _Graph, predictor: Networks | Blend) -> list[_Tensor]:
+    """Predict every target, the weighted mean over networks: values (rows, 1), probabilities (rows, classes)."""
+    encoded = _encoded(graph, predictor.preprocessing)
+    if isinstance(predictor, Networks):
+        return _predictions_of(graph, predictor, encoded)
+    parts = [_predictions_of(graph, part, encoded) for part in predictor.parts]
+    return [
+        reduce(add, (values * weight for values, weight in zip(of_target, predictor.weights, strict=True)))
+        for of_target in zip(*parts, strict=True)
+    ]
+
+
+def _predictions_of(graph: _Graph, networks: Networks, encoded: _Tensor) -> list[_Tensor]:
+    """Predict every target with networks of one form, their mean."""
+    seen = _as_seen(graph, networks, encoded)
     parameters: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *networks.target_networks)
+    embedded = None if parameters.embedding is None else _embedded(graph, parameters.embedding, seen)
     factor, offset = networks.output_scales
     predictions = []
     for k, target in enumerate(networks.preprocessing.targets):
-        outputs = _target_outputs(graph, parameters, k, target.node.levels, seen)
+        outputs = _target_outputs(graph, parameters, k, target.node.levels, seen, embedded)
         if isinstance(target, NumericTarget):
             values = outputs * factor[:, k, None, None] + offset[:, k, None, None]
             values = values * target.spread + target.center
         elif len(target.classes) == 2:
-            # Small probabilities keep their digits this way; onnxruntime's Sigmoid takes them from one.
-            positive = graph("Reciprocal", graph("Exp", graph("Neg", outputs)) + 1)
+            positive = _logistic(graph, outputs)
             values = graph("Concat", 1 - positive, positive, axis=2)
         else:
             values = graph("Softmax", outputs, axis=2)
         predictions.append(graph("ReduceMean", values, [0], keepdims=0))
     return predictions
+
+
+def _logistic(graph: _Graph, z: _Tensor) -> _Tensor:
+    """Return 1 / (1 + exp(-z)): small values keep their digits this way; onnxruntime's Sigmoid takes them from one."""
+    return graph("Reciprocal", graph("Exp", graph("Neg", z)) + 1)
+
+
+def _embedded(graph: _Graph, embedding: Embedding, seen: _Tensor) -> _Tensor:
+    """Return what :func:`castlereg.network.network_inputs` computes of values, shape (networks, rows, inputs)."""
+    values = graph("Gather", seen, np.array(embedding.channels.indices, np.int64), axis=2)
+    turns = graph("Unsqueeze", values, [3]) * embedding.frequencies[:, None] + embedding.phases[:, None]
+    waves = graph("Transpose", graph("Cos", turns * (2 * np.pi)), perm=[0, 2, 1, 3])
+    mixed = graph("Transpose", waves @ embedding.weights, perm=[0, 2, 1, 3])
+    n = embedding.weights.shape[1] * embedding.weights.shape[3]
+    return graph("Reshape", mixed, np.array([len(embedding.weights), -1, n], np.int64))
 
 
 def _as_seen(graph: _Graph, networks: Networks, block: _Tensor) -> _Tensor:
@@ -328,14 +356,21 @@ def _as_seen(graph: _Graph, networks: Networks, block: _Tensor) -> _Tensor:
     return seen
 
 
-def _target_outputs(graph: _Graph, parameters: Parameters, k: int, n_outputs: int, seen: _Tensor) -> _Tensor:
+def _target_outputs(
+    graph: _Graph, parameters: Parameters, k: int, n_outputs: int, seen: _Tensor, embedded: _Tensor | None
+) -> _Tensor:
     """Run the sub-networks of a target, shape (networks, rows, outputs)."""
-    layers: list[Any] = [(parameters.input_weights[:, :, k], parameters.input_bias[:, k]), *parameters.hidden]
+    first, n = parameters.input_weights[:, :, k], parameters.input_weights.shape[1]
+    n_channels = n if parameters.embedding is None else n - int(np.prod(parameters.embedding.weights.shape[1::2]))
+    z = seen @ first[:, :n_channels] + parameters.input_bias[:, k][:, None]
+    if embedded is not None:
+        z = z + embedded @ first[:, n_channels:]
+    layers: list[Any] = list(parameters.hidden)
     if parameters.output_weights is not None and parameters.output_bias is not None:
         layers.append((parameters.output_weights[:, k], parameters.output_bias[:, k]))
-    z = seen
-    for number, (weights, bias) in enumerate(layers):
-        z = (graph("Relu", z) if number else z) @ weights + bias[:, None]
+    for weights, bias in layers:
+        active = graph("Relu", z) if parameters.activation.name == "relu" else z * _logistic(graph, z)
+        z = active @ weights + bias[:, None]
     return graph("Slice", z, [0], [n_outputs], [2])
 
 

@@ -10,7 +10,9 @@ import pytest
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import read_columns
 from castlereg.data.targets import ClassTarget
-from castlereg.fitted.networks import HeldOut, _losses, sparsest_threshold
+from castlereg.fitted.held_out import HeldOut
+from castlereg.fitted.networks import _losses
+from castlereg.fitted.thresholds import sparsest_threshold
 from tests.fitted_models import fitted
 
 pytestmark = pytest.mark.xdist_group("model files")

@@ -15,7 +15,7 @@ from sklearn.base import clone
 from castlereg import NetworkRegressor
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
-from castlereg.network import initialize, mask_inputs, unpack
+from castlereg.network import Form, initialize, mask_inputs, unpack
 from castlereg.regularizers import Castle, Dropout, Own, Regularizer
 from castlereg.regularizers.engine import regularized_loss, trained_nodes
 from castlereg.training import Member, Phase, Plan, train
@@ -146,7 +146,7 @@ def test_starts_from_the_target_weights_of_the_plain_network(name: str, input_in
     members, *measured = TableSource(table()).prepared([member(VARIANTS[name][0], seed=3)])
     stack = Stack(Setup.of(table(), members, replace(QUICK, input_init=input_init), *measured))
     packed = jax.tree.map(lambda a: np.asarray(a)[0], stack.states.moving.weights.network)
-    start = unpack(packed, SIZES, 1)
+    start = unpack(packed, Form(SIZES), table().layout)
     plain = initialize(table().layout, SIZES, np.random.SeedSequence(3), nodes=(4,), input_init=input_init)
     np.testing.assert_array_equal(start.input_weights[:, -1:], plain.input_weights)
     np.testing.assert_array_equal(start.output_weights[-1:], plain.output_weights)

@@ -13,7 +13,7 @@ from sklearn.model_selection import KFold
 
 from castlereg import CastleClassifierCV, NetworkRegressor
 from castlereg.data.targets import ClassTarget, NumericTarget
-from castlereg.fitted.networks import HeldOutPredictions
+from castlereg.fitted.held_out import HeldOutPredictions
 from castlereg.notices import FitWarning
 from castlereg.regularizers import L2, Castle
 from castlereg.search.doubts import end_of_grid, few_rows, no_skill, rare_classes

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from castlereg.data.table import Table
+from castlereg.network import Form
 from castlereg.regularizers import L2, Castle
 from castlereg.training import Member, Plan, program, sources, train
 from castlereg.training.sources import TableSource
@@ -72,7 +73,7 @@ def test_sampling_computes_only_the_sampled_sub_networks() -> None:
         runner, setup = TableSource(data).runner(stack), stack.setup
         drawn = runner.draws.draw(stack.active, 1, runner.room)
         arguments = stack.states, stack.inputs(drawn, runner.draws.steps, runner.epochs_per_call), runner.shared
-        call = program.compiled(setup.layout, (32, 32), setup.mesh, 1, False, program.signature(*arguments))
+        call = program.compiled(setup.layout, Form((32, 32)), setup.mesh, 1, False, program.signature(*arguments))
         flops[chosen] = call.lower(*arguments).compile().cost_analysis()["flops"]
     assert flops[3] < 0.35 * flops[None]
 

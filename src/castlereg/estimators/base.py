@@ -126,12 +126,17 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         sizes = self.hidden_layer_sizes
         return Plan(
             (max(n_features + 1, _NARROWEST),) * 2 if isinstance(sizes, str) else tuple(map(int, sizes)),
-            phases_for((), int(self.max_epochs), recipe.warmup),
+            phases_for((), int(self.max_epochs), recipe.warmup, recipe.schedule),
             float(self.learning_rate),
             int(self.batch_size),
             recipe.patience,
             recipe.input_init,
             recipe.batches,
+            recipe.schedule,
+            recipe.activation,
+            recipe.averaging,
+            recipe.weight_decay,
+            recipe.embedding,
         )
 
     @abstractmethod

@@ -24,7 +24,6 @@ Objective = Literal["prediction", "graph"]
 class CastleOptions(NetworkEstimator):
     """A network with the regularizer :class:`castlereg.regularizers.Castle`, and others beside it."""
 
-    objective: Objective = field(default="prediction", kw_only=True)
     castle: Castle | Sequence[Castle] | None = field(default=None, kw_only=True)
     regularizers: Sequence[Regularizer] = field(default=(), kw_only=True)
     constraints: EdgeConstraints | None = field(default=None, kw_only=True)
@@ -36,6 +35,7 @@ class CastleEstimator(Ensemble, CastleOptions):
 
     reg_beta: float = 0.01
     reg_lambda: float = 1.0
+    objective: Objective = field(default="prediction", kw_only=True)
 
     def fit(
         self,

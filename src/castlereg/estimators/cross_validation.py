@@ -10,7 +10,7 @@ import copy
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
 from castlereg.estimators.recipe import Recipe
 from castlereg.fitted.model import FittedModel, FoldBook, class_sets, cv_plus
-from castlereg.options import check_flag, check_fraction, check_number
+from castlereg.options import check_choice, check_fraction, check_number
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
 from castlereg.regularizers.protocol import check_regularizers
@@ -31,16 +31,28 @@ from castlereg.search.request import CrossValidation
 from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from castlereg.graph import CausalGraph
+
+
+Search = Literal["paper", "one_standard_error", "fast", "best"]
+FOLDS, FOLDS_OF_POOL = 10, 5
+# Options that say how the candidates of a grid are trained and chosen; a pool has its own.
+_OF_THE_GRID = (
+    *("reg_betas", "candidates", "castle", "regularizers", "hidden_layer_sizes", "recipe"),
+    *("learning_rate", "batch_size", "max_epochs", "scoring"),
+)
 
 
 @dataclass(eq=False, repr=False)
 class CrossValidated(NetworkEstimator):
     """What every estimator does that chooses by cross-validation: one network per fold and candidate."""
 
-    cv: Any = field(default=10, kw_only=True)
+    search: Search = field(default="paper", kw_only=True)
+    time_limit: float | None = field(default=None, kw_only=True)
+    cv: Any = field(default=None, kw_only=True)
     scoring: Any = field(default=None, kw_only=True)
-    one_standard_error: bool = field(default=False, kw_only=True)
 
     def fit(
         self,
@@ -66,7 +78,7 @@ class CrossValidated(NetworkEstimator):
     ) -> Self:
         if groups is not None:
             check_consistent_length(X, groups)
-            if isinstance(self.cv, int | np.integer):
+            if self.cv is None or isinstance(self.cv, int | np.integer):
                 raise ValueError(f"cv={self.cv!r} does not keep groups together: give a splitter, such as GroupKFold")
         score = None
         if self.scoring is not None:
@@ -77,19 +89,77 @@ class CrossValidated(NetworkEstimator):
                 fitted.model_ = model
                 return float(scorer(fitted, _safe_indexing(X, rows), _safe_indexing(y, rows)))
 
-        rules = CrossValidation(self.cv, y, groups, is_classifier(self), score, bool(self.one_standard_error))
+        cv = self.cv if self.cv is not None else FOLDS_OF_POOL if self._has_pool else FOLDS
+        rules = CrossValidation(
+            cv,
+            y,
+            groups,
+            is_classifier(self),
+            score,
+            one_standard_error=self.search == "one_standard_error",
+            pool=cast(Any, self.search) if self._has_pool else None,
+            causal=isinstance(self, CastleOptions),
+            time_limit=self.time_limit,
+        )
         return self._fit(X, y, sample_weight, graph=graph, cross_validation=rules, on_interrupt=on_interrupt)
 
     def _check_options(self) -> None:
         super()._check_options()
         if not self._candidates():
             raise ValueError(f"{type(self).__name__} has no candidates to choose among")
-        check_flag("one_standard_error", self.one_standard_error)
+        check_choice("search", self.search, get_args(Search))
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, above=0)
+            if not self._has_pool:
+                raise ValueError(f"time_limit has no effect with search={self.search!r}: use search='fast' or 'best'")
+        if self._has_pool:
+            self._check_options_of_pool()
         if self.recipe is not None and self.recipe.validation_fraction != Recipe().validation_fraction:
             raise ValueError(
                 f"recipe has validation_fraction={self.recipe.validation_fraction}, but the validation rows are those "
                 "that the folds of cv leave out: leave it at its default"
             )
+
+    @property
+    def _has_pool(self) -> bool:
+        return self.search in ("fast", "best")
+
+    def _check_options_of_pool(self) -> None:
+        """Reject options that the candidates of a pool do not have."""
+        for option in _OF_THE_GRID:
+            if not hasattr(self, option):
+                continue
+            default = type(self).__dataclass_fields__[option].default
+            if getattr(self, option) != default:
+                raise ValueError(
+                    f"{option}={getattr(self, option)!r} has no effect with search={self.search!r}, which has its own "
+                    "candidates: leave it at its default, or use search='paper'"
+                )
+
+    @property
+    def search_results_(self) -> pd.DataFrame:
+        """One row per candidate of ``search="fast"`` or ``"best"``, best first.
+
+        Columns: ``candidate``, ``stage``, ``loss`` on the rows that its networks were not trained on (1 is what
+        predicting the mean or the class shares costs), ``weight`` in the prediction, and ``seconds``.
+        """
+        import pandas as pd
+
+        results = self._book.results
+        if "weight" not in results:
+            raise AttributeError(f"search={self.search!r} has no pool: see cv_results_")
+        names = ("candidate", "stage", "loss", "weight")
+        frame = pd.DataFrame({name: results[name] for name in names})
+        frame["seconds"] = results["mean_fit_time"] * len(self._book.folds)
+        return frame.sort_values("loss", ignore_index=True)
+
+    @property
+    def selected_features_(self) -> list[str]:
+        """Columns that the refit of the search kept, in at least half of the folds."""
+        selected = self._fitted().selected
+        if selected is None:
+            raise AttributeError(f"this {type(self).__name__} did not select columns: use search='fast' or 'best'")
+        return [self.model_.preprocessing.schema[j].name for j in selected]
 
     @property
     def cv_results_(self) -> dict[str, Any]:
@@ -272,6 +342,6 @@ class CastleCV(CrossValidated, CastleOptions):
             if castle.reg_beta != type(castle).reg_beta:
                 raise ValueError(f"castle has reg_beta={castle.reg_beta!r}, which has no effect here: give reg_betas")
         return [
-            castle_beside(self, replace(castle, reg_beta=float(beta)), objective=self.objective)
+            castle_beside(self, replace(castle, reg_beta=float(beta)))
             for beta, castle in itertools.product(betas, castles)
         ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from castlereg.options import check_choice, check_fraction, check_integer
-from castlereg.training.plan import Batches, Start
+from castlereg.network import ActivationName
+from castlereg.options import check_choice, check_fraction, check_integer, check_number, check_share
+from castlereg.training.plan import Batches, Schedule, Start
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,19 @@ class Recipe:
         which has its own phases.
     batches : {"shuffle", "independent"}
         An epoch goes once through the rows in random order; or its batches are drawn independently.
+    schedule : {"constant", "cosine"}
+        Of the learning rate: the same in all epochs, or falling to a hundredth along half a cosine wave.
+    activation : {"relu", "silu"}
+        Of the hidden units.
+    averaging : float, optional
+        Predict with a running average of the weights over epochs; this share of it is left after each epoch, such as
+        0.8.
+    weight_decay : float, optional
+        Share of all weights that each step takes away, times the learning rate (AdamW).
+    embedding : int
+        Inputs that the network computes of each number by learned waves, beside the number itself, see
+        :class:`castlereg.network.Embedding`; 8 suits tables with thresholds and bumps. All inputs of a column belong to
+        its node, so the graph has the same nodes.
 
     Examples
     --------
@@ -47,6 +61,11 @@ class Recipe:
     patience: int = 30
     warmup: int = 0
     batches: Batches = "shuffle"
+    schedule: Schedule = "constant"
+    activation: ActivationName = "relu"
+    averaging: float | None = None
+    weight_decay: float | None = None
+    embedding: int = 0
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, ["standard", "robust"])
@@ -56,6 +75,13 @@ class Recipe:
         check_integer("patience", self.patience)
         check_integer("warmup", self.warmup, least=0)
         check_choice("batches", self.batches, ["shuffle", "independent"])
+        check_choice("schedule", self.schedule, ["constant", "cosine"])
+        check_choice("activation", self.activation, ["relu", "silu"])
+        if self.averaging is not None:
+            check_share("averaging", self.averaging)
+        if self.weight_decay is not None:
+            check_number("weight_decay", self.weight_decay, least=0)
+        check_integer("embedding", self.embedding, least=0)
 
 
 DEFAULT_RECIPE = Recipe()

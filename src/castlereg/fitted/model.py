@@ -15,7 +15,9 @@ from castlereg.data.reading import Columns
 from castlereg.data.rows import Fold, Rows
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target, TargetKind
-from castlereg.fitted.networks import HeldOutPredictions, Networks
+from castlereg.fitted.blend import Blend
+from castlereg.fitted.held_out import HeldOutPredictions
+from castlereg.fitted.networks import Networks
 from castlereg.regularizers import Regularizer
 
 if TYPE_CHECKING:
@@ -45,12 +47,19 @@ class FoldBook:
 class FittedModel:
     """What a fit learns."""
 
-    networks: Networks  # with the preprocessing that they share
+    networks: Networks  # with the preprocessing that they share; those that the graph comes from
     history: pd.DataFrame  # one row per network and epoch
     validation_loss: float  # mean over networks, each at its best epoch
     graph: CausalGraph | None = None  # None when only the targets' sub-networks were trained
     folds: FoldBook | None = None  # None without cross-validation
     held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # files do not keep it
+    blend: Blend | None = None  # what predicts, where that is not only the networks
+    selected: tuple[int, ...] | None = None  # columns that a refit kept, in the user's order; None without one
+
+    @property
+    def predictor(self) -> Networks | Blend:
+        """What predicts: one network or mean of networks per fold."""
+        return self.networks if self.blend is None else self.blend
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -81,11 +90,11 @@ class FittedModel:
 
     def predict(self, columns: Columns) -> list[NDArray[np.float64]]:
         """Predict every target, the mean over networks: values (rows,) or probabilities (rows, classes)."""
-        return [values.mean(axis=0) for values in self.networks.predict(self.cells(columns))]
+        return [values.mean(axis=0) for values in self.predictor.predict(self.cells(columns))]
 
     def predict_by_fold(self, columns: Columns) -> list[NDArray[np.float64]]:
         """Predict every target with each fold's network: (folds, rows) or (folds, rows, classes)."""
-        return self.networks.predict(self.cells(columns))
+        return self.predictor.predict(self.cells(columns))
 
     def encoded(self, rows: Rows) -> Table:
         """Encode rows and their targets as the networks take them."""

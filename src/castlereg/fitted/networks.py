@@ -1,8 +1,8 @@
-"""Trained networks that predict, and the graph that they have learned."""
+"""Trained networks that predict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,19 +11,12 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.rows import Rows
 from castlereg.data.table import Standardization, Table, drawn_in
-from castlereg.data.targets import ClassTarget, Target
-from castlereg.fitted.strengths import edge_strengths, enough_rows
-from castlereg.graph.causal_graph import CausalGraph
-from castlereg.graph.sortability import ColumnTraits
-from castlereg.layout import EdgeRules, Layout
+from castlereg.fitted.strengths import edge_strengths
+from castlereg.layout import Layout
 from castlereg.losses import Batch, as_batch, cell_losses, mean_losses, node_scores
 from castlereg.network import Parameters, edge_weights, forward, select
-from castlereg.regularizers import Regularizer
-from castlereg.regularizers.castle import castle_of
 from castlereg.training import TrainedStack
 
 # Rows are predicted in blocks of these sizes. Filling up to a multiple of 16 keeps a lone row on the same matrix kernel
@@ -49,10 +42,20 @@ class Networks:
         """Keep what prediction needs of a trained stack."""
         return cls(preprocessing, stack.parameters, stack.standardization)
 
-    @property
+    @classmethod
+    def stacked(
+        cls, preprocessing: Preprocessing, members: Sequence[Parameters], standardization: Standardization
+    ) -> Networks:
+        """Put networks of one form together."""
+        parameters: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *members)
+        return cls(preprocessing, parameters, standardization)
+
+    @cached_property
     def layout(self) -> Layout:
-        """Nodes of the features and the targets."""
-        return self.preprocessing.layout
+        """Nodes of the features and the targets, with the networks' embedding."""
+        embedding = self.parameters.embedding
+        layout = self.preprocessing.layout
+        return layout if embedding is None else replace(layout, embedding=embedding.weights.shape[-1])
 
     @property
     def n_members(self) -> int:
@@ -80,7 +83,7 @@ class Networks:
         """Remove features from the targets' sub-networks; the mask is in the user's order of columns."""
         by_node = np.r_[kept[list(self.preprocessing.order)], np.ones(len(self.layout.targets), bool)]
         weights = np.array(self.parameters.input_weights)
-        weights[:, ~by_node[self.layout.channel_nodes], -len(self.layout.targets) :] = 0
+        weights[:, ~by_node[self.layout.input_nodes], -len(self.layout.targets) :] = 0
         return replace(self, parameters=self.parameters._replace(input_weights=weights))  # type: ignore[arg-type]
 
     def member(self, number: int) -> Parameters:
@@ -138,9 +141,7 @@ class Networks:
         n_targets = len(self.layout.targets)
         nodes = self.parameters.input_bias.shape[1] - n_targets + np.arange(n_targets)  # they stand last
         return [
-            _for_encoded(
-                select(self.member(i), nodes), self.standardization.of_member(i), self.layout.n_feature_channels
-            )
+            _for_encoded(select(self.member(i), nodes), self.standardization.of_member(i), self.layout)
             for i in range(self.n_members)
         ]
 
@@ -195,164 +196,17 @@ class Networks:
         return by_edge[:, position[:, None], position]
 
 
-def _for_encoded(network: Parameters, by: Standardization, n_channels: int) -> Parameters:
+def _for_encoded(network: Parameters, by: Standardization, layout: Layout) -> Parameters:
     """Fold ``(encoded - shift) * scale`` of the features' channels into the first layer, and drop other channels."""
     network = jax.tree.map(lambda a: np.asarray(a, np.float64), network)
-    shift, scale = (np.asarray(a[:n_channels], np.float64) for a in (by.shift, by.scale))
-    weights = network.input_weights[:n_channels]
-    return network._replace(
-        input_weights=weights * scale[:, None, None],
-        input_bias=network.input_bias - np.tensordot(shift * scale, weights, axes=1),
-    )
-
-
-def learned_graph(
-    networks: Networks,
-    names: Sequence[str],
-    regularizers: Sequence[Regularizer],
-    *,
-    held_out: HeldOut,
-    some_rows: Callable[[int], Table],
-    traits: ColumnTraits | None,
-    edges: EdgeRules | None,
-    agreement_of: str = "",
-) -> CausalGraph:
-    """Make one graph of the edges of networks with the sub-networks of all columns.
-
-    The weight of an edge is the norm of its input weights, as in the paper; for the graph objective it is the edge
-    strength, on as many rows as ``some_rows`` is asked for. The threshold is the highest that costs no accuracy, or the
-    least weight of a strong edge, whichever is lower. Names and edges are in the user's order.
-    """
-    castle = castle_of(regularizers)
-    if castle is not None and castle.objective == "graph":
-        widest = max(networks.hidden_layer_sizes, default=1)
-        weights = networks.edge_strengths(some_rows(enough_rows(networks.layout, widest)))
-    else:
-        weights = networks.edge_weights()
-    mean = np.asarray(weights.mean(axis=0))
-    required = None if edges is None else edges.required
-    threshold = min(sparsest_threshold(networks, mean, held_out), weakest_strong_weight(acyclic_cut(mean, required)))
-    return CausalGraph.from_members(
-        weights,
-        names,
-        target=list(names[networks.layout.n_features :]),
-        threshold=threshold,
-        required=required,
-        traits=traits,
-        agreement_of=agreement_of,
-    )
-
-
-_MOST_THRESHOLDS = 32
-_MOST_ROWS = 20_000  # enough to know a mean loss; of more, evenly spaced ones are used
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Validation rows of networks."""
-
-    cells: NDArray[np.float64]  # (rows, features), coded by the schema
-    truth: Sequence[NDArray[Any]]  # (rows,), of each target
-    spread: Sequence[float]  # standard deviation of each numeric target over all rows; not used for classes
-    by_member: Sequence[NDArray[np.int64]]  # which of the rows were each network's validation rows, each once
-
-    @classmethod
-    def of(cls, targets: Sequence[Target], parts: Sequence[Rows], by_member: Sequence[NDArray[Any]]) -> HeldOut:
-        """Collect coded rows of parts, one below the other, by the indices of every member's validation rows."""
-        indices = [np.unique(rows).astype(np.int64) for rows in by_member]
-        chosen = evenly(np.unique(np.concatenate(indices)), _MOST_ROWS)
-        cells, first = [], 0
-        for part in parts:
-            of_part = chosen[(chosen >= first) & (chosen < first + len(part))] - first
-            cells.append(part.take(of_part).columns.cells)
-            first += len(part)
-        truth = [np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True)]
-        spread = [
-            1.0 if isinstance(target, ClassTarget) else float(values.std())
-            for target, values in zip(targets, truth, strict=True)
-        ]
-        positions = [np.searchsorted(chosen, np.intersect1d(rows, chosen)) for rows in indices]
-        return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions)
-
-
-@dataclass(frozen=True)
-class HeldOutPredictions:
-    """True values of held-out rows, and the mean prediction of the networks that were not trained on them.
-
-    Each target has values of shape (rows,), and predictions of shape (rows,) or (rows, classes).
-    """
-
-    truth: Sequence[NDArray[Any]]
-    predicted: Sequence[NDArray[np.float64]]
-
-    @classmethod
-    def of(cls, networks: Networks, held_out: HeldOut) -> HeldOutPredictions:
-        """Predict the held-out rows of every network."""
-        n_rows = len(held_out.cells)
-        totals = [
-            np.zeros((n_rows, len(target.classes)) if isinstance(target, ClassTarget) else n_rows)
-            for target in networks.preprocessing.targets
-        ]
-        counts = np.zeros(n_rows)
-        for member, rows in enumerate(held_out.by_member):
-            counts[rows] += 1
-            predictions = networks.of_members(np.array([member])).predict(held_out.cells[rows])
-            for total, predicted in zip(totals, predictions, strict=True):
-                total[rows] += predicted[0]
-        means = [total / counts.reshape(-1, *[1] * (total.ndim - 1)) for total in totals]
-        return cls(list(held_out.truth), means)
-
-
-def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_out: HeldOut) -> float:
-    """Choose the highest threshold at which the targets are still predicted nearly as well as at the best one.
-
-    At a threshold, inputs whose mean learned weight into every target is below it are removed from the targets'
-    sub-networks. Nearly is within one standard error of the mean loss of held-out rows.
-    """
-    n_features = networks.layout.n_features
-    into_targets = weights[:n_features, n_features:].max(axis=1)
-    # Zero, and weights at which one more feature is left out.
-    thresholds = np.r_[0.0, evenly(np.unique(into_targets[into_targets > 0]), _MOST_THRESHOLDS)]
-    losses = _losses(networks, [into_targets >= threshold for threshold in thresholds], held_out)
-    means = losses.mean(axis=1)
-    best = int(np.argmin(means))
-    error = losses[best].std(ddof=1) / np.sqrt(losses.shape[1]) if losses.shape[1] > 1 else 0.0
-    return float(thresholds[np.flatnonzero(means <= means[best] + error)[-1]])
-
-
-def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
-    """Keep at most ``most`` rows, evenly spaced.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> evenly(np.arange(10), 4)
-    array([0, 3, 6, 9])
-    """
-    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
-
-
-def _losses(networks: Networks, kept: Sequence[NDArray[np.bool_]], held_out: HeldOut) -> NDArray[np.float64]:
-    """Return the loss of every held-out row when only some features are kept, shape (choices of features, rows).
-
-    Losses are summed over targets and averaged over the members that the row was held out for. Rows are encoded once,
-    whatever the number of choices, and once for all members in a row that share them.
-    """
-    total, count = np.zeros((len(kept), len(held_out.cells))), np.zeros(len(held_out.cells))
-    encoded_rows: NDArray[np.int64] | None = None
-    for member, rows in enumerate(held_out.by_member):
-        count[rows] += 1
-        if encoded_rows is None or not np.array_equal(rows, encoded_rows):
-            encoded_rows, blocks = rows, list(networks.encoded_blocks(held_out.cells[rows]))
-        network = networks.of_members(np.array([member]))
-        for of_choice, features in zip(total, kept, strict=True):
-            (outputs,) = network.of_features(features).outputs_of_blocks(blocks, len(rows))
-            for k, target in enumerate(networks.preprocessing.targets):
-                predicted, values = target.decode(outputs[:, k]), held_out.truth[k][rows]
-                if isinstance(target, ClassTarget):
-                    likely = predicted[np.arange(len(rows)), target.codes(values)]
-                    of_choice[rows] -= np.log(np.maximum(likely, 1e-12))
-                else:
-                    of_choice[rows] += ((predicted - values) / held_out.spread[k]) ** 2
-    counted = count > 0
-    return np.stack([of_choice[counted] / count[counted] for of_choice in total])
+    n, after = layout.n_feature_channels, layout.n_channels
+    shift, scale = (np.asarray(a[:n], np.float64) for a in (by.shift, by.scale))
+    of_channels, of_embedding = network.input_weights[:n], network.input_weights[after:]
+    embedding = network.embedding
+    if embedding is not None:
+        at = np.array(embedding.channels.indices, np.int64)
+        frequencies = embedding.frequencies * scale[at, None]
+        embedding = embedding._replace(frequencies=frequencies, phases=embedding.phases - frequencies * shift[at, None])
+    weights: Any = np.concatenate([of_channels * scale[:, None, None], of_embedding])
+    bias = network.input_bias - np.tensordot(shift * scale, of_channels, axes=1)
+    return network._replace(input_weights=weights, input_bias=bias, embedding=embedding)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from castlereg.layout import Layout
 from castlereg.losses import Batch, cell_losses, mean_losses, node_scores
-from castlereg.network import Parameters, after_input_layer, input_layer
+from castlereg.network import Parameters, after_input_layer, input_layer, network_inputs
 
 _MOST_ROWS, _LEAST_ROWS = 2000, 128
 _MOST_OPERATIONS = 1e11  # a few seconds
@@ -61,6 +61,9 @@ def edge_strengths(
     """
     units: Any = np.ones(layout.n_nodes, batch.inputs.dtype) if null_loss is None else null_loss
     weighed = input_layer(parameters, batch.inputs)
+    inputs = network_inputs(parameters.embedding, batch.inputs)
+    if parameters.embedding is not None:  # of standardized channels: those of a mean of zero are not zero
+        inputs = inputs - network_inputs(parameters.embedding, np.zeros_like(batch.inputs[:1]))  # type: ignore[arg-type]
 
     def scores(weighed: Any) -> NDArray[np.float64]:
         losses = cell_losses(after_input_layer(parameters, weighed), batch, layout, None, units)
@@ -69,12 +72,12 @@ def edge_strengths(
     with_all = scores(weighed)
     cost = np.zeros((layout.n_nodes, layout.n_nodes))
     for cause in range(layout.n_nodes):
-        own = np.flatnonzero(layout.channel_nodes == cause)
+        own = np.flatnonzero(layout.input_nodes == cause)
         # Standardized channels have a mean of zero, so this is what the layer returns for a cause at its mean.
-        share = np.tensordot(batch.inputs[:, own], parameters.input_weights[own], axes=1)
+        share = np.tensordot(inputs[:, own], parameters.input_weights[own], axes=1)
         cost[cause] = scores(weighed - share) - with_all
     is_edge = np.zeros_like(cost, dtype=bool)
-    np.logical_or.at(is_edge, layout.channel_nodes, (np.asarray(parameters.input_weights) != 0).any(axis=-1))
+    np.logical_or.at(is_edge, layout.input_nodes, (np.asarray(parameters.input_weights) != 0).any(axis=-1))
     strength = np.sqrt(-np.expm1(-2 * np.maximum(cost, 0)))
     return np.where(is_edge, np.maximum(strength, np.finfo(np.float32).tiny), 0.0)
 

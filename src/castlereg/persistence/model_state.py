@@ -27,6 +27,7 @@ ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name)
 _FIELDS: dict[str, Any] = {
     **{"estimator": str, "parameters": dict, "named": bool, "preprocessing": dict, "networks": dict},
     **{"validation_loss": float, "history": dict, "graph": dict | None, "cross_validation": dict | None},
+    **{"blend": dict | None, "selected": list[int] | None},
 }
 
 
@@ -46,6 +47,8 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
         "history": write_value({name: fitted.history[name].to_numpy() for name in fitted.history}, arrays),
         "graph": None if fitted.graph is None else result_state.write_graph(fitted.graph, arrays),
         "cross_validation": None if fitted.folds is None else result_state.write_folds(fitted.folds, arrays),
+        "blend": None if fitted.blend is None else predictor_state.write_blend(fitted.blend, arrays),
+        "selected": None if fitted.selected is None else list(fitted.selected),
     }
 
 
@@ -78,9 +81,17 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
         stored.validation_loss,
         None if stored.graph is None else result_state.read_graph(stored.graph, networks.layout.n_nodes, arrays),
         None if stored.cross_validation is None else result_state.read_folds(stored.cross_validation, networks, arrays),
+        blend=None if stored.blend is None else predictor_state.read_blend(stored.blend, networks, arrays),
+        selected=_selected(stored.selected, len(preprocessing.schema)),
     )
     model.n_features_in_ = len(preprocessing.schema)
     if stored.named:
         model.feature_names_in_ = np.array([column.name for column in preprocessing.schema], object)
     arrays.finish()
     return model
+
+
+def _selected(content: list[int] | None, n_columns: int) -> tuple[int, ...] | None:
+    if content is not None and not set(content) <= set(range(n_columns)):
+        raise Unreadable(f"it selects columns that are not among its {n_columns}")
+    return None if content is None else tuple(content)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -11,13 +11,14 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.schema import ColumnSchema
 from castlereg.data.table import Standardization
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
-from castlereg.fitted import Networks
-from castlereg.network import Dense, Parameters
+from castlereg.fitted import Blend, Networks
+from castlereg.network import Activation, ActivationName, Dense, Embedding, Parameters, value_channels
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, fields
 from castlereg.persistence.values import read_value, write_value
 
 _COLUMN = get_type_hints(ColumnSchema)
+MOST_EMBEDDED = 1024  # inputs of one number: a file that says more is damaged
 _NUMERIC_TARGET = {"name": str, "center": float, "spread": float}
 
 
@@ -86,36 +87,49 @@ def _read_target(content: Any, arrays: StoredArrays) -> Target:
     return ClassTarget(stored.name, classes)
 
 
-def write_networks(networks: Networks, arrays: Arrays) -> dict[str, Any]:
-    """Return the form of the networks as JSON; weights and scales are added to the arrays."""
+def write_networks(networks: Networks, arrays: Arrays, folder: str = "networks") -> dict[str, Any]:
+    """Return the form of the networks as JSON; weights and scales are added to the arrays, in a folder of names."""
     parameters = networks.parameters
     weights = parameters._asdict() | networks.standardization._asdict()
+    activation, embedding = weights.pop("activation"), weights.pop("embedding")
     for m, layer in enumerate(weights.pop("hidden")):
         weights |= {f"hidden/{m}/{name}": array for name, array in layer._asdict().items()}
+    if embedding is not None:
+        weights |= {f"embedding/{name}": getattr(embedding, name) for name in _EMBEDDING}
     for name, array in weights.items():
         if array is None:
             continue
         if not np.isfinite(array).all():
             raise ValueError(f"the model's {name} are not finite, so it cannot predict: fit it again")
-        arrays[f"networks/{name}"] = array
+        arrays[f"{folder}/{name}"] = array
     return {
         "members": networks.n_members,
         "all_nodes": networks.has_all_nodes,
         "linear": parameters.output_weights is None,
         "hidden_layers": len(parameters.hidden),
+        "activation": activation.name,
+        "embedding": networks.layout.embedding,
     }
 
 
-def read_networks(content: Any, preprocessing: Preprocessing, arrays: StoredArrays) -> Networks:
+_EMBEDDING = ("frequencies", "phases", "weights")
+
+
+def read_networks(
+    content: Any, preprocessing: Preprocessing, arrays: StoredArrays, folder: str = "networks"
+) -> Networks:
     """Undo :func:`write_networks`."""
-    form = fields(content, "its networks", members=int, all_nodes=bool, linear=bool, hidden_layers=int)
-    layout = preprocessing.layout
+    kinds = {"members": int, "all_nodes": bool, "linear": bool, "hidden_layers": int, "embedding": int}
+    form = fields(content, "its networks", **kinds, activation=ActivationName)
+    if not 0 <= form.embedding <= MOST_EMBEDDED:
+        raise Unreadable(f"its networks compute {form.embedding} inputs of each number")
+    layout = replace(preprocessing.layout, embedding=form.embedding)
     n_nodes = layout.n_nodes if form.all_nodes else len(layout.targets)
 
     def take(name: str, *shape: int | None) -> Any:
-        return arrays.take(f"networks/{name}", np.float32, (form.members, *shape), finite=True)
+        return arrays.take(f"{folder}/{name}", np.float32, (form.members, *shape), finite=True)
 
-    inputs = take("input_weights", layout.n_channels, n_nodes, layout.output_width if form.linear else None)
+    inputs = take("input_weights", layout.n_inputs, n_nodes, layout.output_width if form.linear else None)
     width = inputs.shape[-1]
     bias, hidden = take("input_bias", n_nodes, width), []
     for m in range(form.hidden_layers):
@@ -124,12 +138,20 @@ def read_networks(content: Any, preprocessing: Preprocessing, arrays: StoredArra
         hidden.append(Dense(weights, take(f"hidden/{m}/bias", width)))
     if form.members < 1 or width < 1 or (form.linear and hidden):
         raise Unreadable(f"it has {form.members} networks of {len(hidden)} hidden layers of width {width}")
+    embedding, n_embedded = None, len(layout.embedded_nodes)
+    if n_embedded:
+        frequencies = take("embedding/frequencies", n_embedded, None)
+        waves = frequencies.shape[-1]
+        mixed = take("embedding/weights", n_embedded, waves, form.embedding)
+        embedding = Embedding(frequencies, take("embedding/phases", n_embedded, waves), mixed, value_channels(layout))
     parameters = Parameters(
         inputs,
         bias,
         tuple(hidden),
         None if form.linear else take("output_weights", n_nodes, width, layout.output_width),
         None if form.linear else take("output_bias", n_nodes, layout.output_width),
+        embedding,
+        Activation(form.activation),
     )
     clipped, all_numeric = layout.is_clipped.any(), layout.is_kind("numeric").all()
     standardization = Standardization(
@@ -140,3 +162,27 @@ def read_networks(content: Any, preprocessing: Preprocessing, arrays: StoredArra
         None if all_numeric else take("null_loss", layout.n_nodes),
     )
     return Networks(preprocessing, parameters, standardization)
+
+
+def write_blend(blend: Blend, arrays: Arrays) -> dict[str, Any]:
+    """Return the candidates that predict together as JSON and arrays."""
+    arrays["blend/weights"] = blend.weights
+    return {
+        "names": list(blend.names),
+        "parts": [write_networks(part, arrays, f"blend/{i}") for i, part in enumerate(blend.parts)],
+    }
+
+
+def read_blend(content: Any, networks: Networks, arrays: StoredArrays) -> Blend:
+    """Undo :func:`write_blend`."""
+    stored = fields(content, "its blend", names=list[str], parts=list)
+    n = len(stored.parts)
+    weights = arrays.take("blend/weights", np.float64, (n,), finite=True)
+    if not n or len(stored.names) != n or (weights < 0).any() or not np.isclose(weights.sum(), 1):
+        raise Unreadable(f"its blend has {n} parts, and names or weights that do not fit them")
+    parts = tuple(
+        read_networks(part, networks.preprocessing, arrays, f"blend/{i}") for i, part in enumerate(stored.parts)
+    )
+    if any(part.n_members != networks.n_members for part in parts):
+        raise Unreadable("the parts of its blend have different numbers of networks")
+    return Blend(parts, weights, tuple(stored.names))

@@ -157,7 +157,7 @@ class Castle(Regularizer):
         """Return the norm of the input layers."""
         penalized = seen.penalized
         if seen.nodes is not None:
-            share = jnp.broadcast_to(seen.node_share, (seen.layout.n_channels, len(seen.nodes)))
+            share = jnp.broadcast_to(seen.node_share, (seen.layout.n_inputs, len(seen.nodes)))
             penalized = share if penalized is None else share * penalized[:, seen.nodes]
         if self.sparsity == "l1":
             return l1_norm(seen.parameters.input_weights, penalized)

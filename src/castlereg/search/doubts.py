@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target
-from castlereg.fitted.networks import HeldOutPredictions
+from castlereg.fitted.held_out import HeldOutPredictions
 from castlereg.regularizers import Castle
 from castlereg.regularizers.castle import castle_of
 from castlereg.search.grid import Candidate, FoldGrid
@@ -26,11 +26,16 @@ _CLEARLY = 2.0  # standard errors
 
 
 def doubts(
-    rows: Assignment, grid: FoldGrid, scores: NDArray[np.float64], best: int, held_out: HeldOutPredictions
+    rows: Assignment,
+    grid: FoldGrid | None,
+    scores: NDArray[np.float64] | None,
+    best: int,
+    held_out: HeldOutPredictions,
 ) -> list[str]:
     """Say what makes a fit less trustworthy.
 
-    ``scores`` are those of its candidates on folds, of which the ``best`` was chosen; ``held_out`` its predictions.
+    ``scores`` are those of the candidates of a grid on folds, of which the ``best`` was chosen; None for a pool.
+    ``held_out`` are its predictions.
     """
     targets, counts = rows.preprocessing.targets, rows.counts()
     found = [few_rows(int(counts[0].sum()), rows.preprocessing.layout.n_features)]
@@ -39,7 +44,7 @@ def doubts(
             n_folds = 0 if rows.fold_rows is None else len(rows.folds)
             found.append(rare_classes(target, counts[k]))
             found.append(class_without_rows(target, [rows.counts(fold)[k] for fold in range(n_folds)]))
-    if rows.fold_rows is not None:
+    if rows.fold_rows is not None and grid is not None and scores is not None:
         found.append(end_of_grid(grid.candidates, scores, best))
     table = rows.source if isinstance(rows.source, Table) else rows.source.table
     # Weights shift predictions away from the mean of the rows as they are, on purpose.

@@ -22,7 +22,7 @@ from castlereg.data.survey import TableSurvey, TargetSurvey
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, TargetKind, check_target, read_target, weighted_by_class
 from castlereg.data.texts import MISSING_MARKS, as_numbers
-from castlereg.fitted.networks import HeldOut, evenly
+from castlereg.fitted.held_out import HeldOut, evenly
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.search.fit import FEWEST_ROWS, numbers_among

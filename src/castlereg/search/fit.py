@@ -16,8 +16,10 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_split
 from castlereg.data.table import MOST_AT_ONCE, Table, blocks
 from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted_by_class
+from castlereg.fitted.held_out import HeldOut, HeldOutPredictions, Predictor, evenly
+from castlereg.fitted.learned_graph import learned_graph
 from castlereg.fitted.model import FittedModel, FoldBook
-from castlereg.fitted.networks import HeldOut, HeldOutPredictions, Networks, evenly, learned_graph
+from castlereg.fitted.networks import Networks
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.notices import FitWarning, warn_user
@@ -27,6 +29,8 @@ from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.doubts import doubts
 from castlereg.search.grid import Candidate, FoldGrid, choose, strengths_of, train_folds
+from castlereg.search.pool import pool
+from castlereg.search.pooled import PoolRun
 from castlereg.search.request import Assignment, CrossValidation, FitRequest, FoldRows, Score
 
 
@@ -37,6 +41,8 @@ def fit(request: FitRequest) -> FittedModel:
         check_regularizers(candidate, request.plan.hidden_layer_sizes)
     with request.data.prepared(request) as rows:
         _check_required(rows.preprocessing, request.edges)
+        if request.cross_validation is not None and request.cross_validation.pool is not None:
+            return _fit_pool(request, request.cross_validation, rows)
         begun = time.perf_counter()
         grid = train_folds(
             rows.source,
@@ -81,6 +87,48 @@ def fit(request: FitRequest) -> FittedModel:
         return FittedModel(networks, stack.history, loss, graph, book, predictions)
 
 
+def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> FittedModel:
+    """Search a pool of candidates; the graph is that of its best CASTLE networks."""
+    assert rules.pool is not None and rows.fold_rows is not None
+    n_rows = int(rows.counts()[0].sum())
+    run = PoolRun.of(rows)
+    run.run(
+        pool(rules.pool, rows.preprocessing.layout, n_rows, rules.causal),
+        verbose=request.verbose,
+        on_interrupt=request.on_interrupt,
+        time_limit=rules.time_limit,
+    )
+    blend, weights = run.blend()
+    with_graph = [candidate for candidate in run.trained if candidate.has_graph]
+    main = min(with_graph or run.trained, key=lambda candidate: candidate.loss)
+    graph = None
+    if with_graph:
+        n_networks = sum(candidate.networks.n_members for candidate in with_graph)
+        graph = learned_graph(
+            main.networks,
+            request.data.names,
+            main.candidate,
+            held_out=run.held_out,
+            some_rows=rows.some_rows,
+            traits=rows.traits(),
+            edges=request.edges,
+            agreement_of=f"{n_networks} CASTLE networks of the search, whose training rows overlap",
+            others=[candidate.networks for candidate in with_graph if candidate is not main],
+        )
+    folds, seeds, left_out = rows.fold_rows.folds, rows.fold_rows.seeds, rows.fold_rows.left_out
+    errors = [_errors(blend.of_members(np.array([fold])), left_out(fold)) for fold in range(len(folds))]
+    best = next(i for i, candidate in enumerate(run.trained) if candidate is main)
+    book = FoldBook(folds, seeds, np.arange(len(folds)), errors, run.results(weights), best, main.candidate)
+    predictions = HeldOutPredictions.of(blend, run.held_out)
+    for doubt in doubts(rows, None, None, best, predictions):
+        warn_user(doubt, FitWarning)
+    loss = float(run.losses(predictions.predicted).mean())
+    selected = None
+    if run.used is not None:
+        selected = tuple(int(j) for j in np.flatnonzero(run.used.mean(axis=0) >= 0.5))
+    return FittedModel(main.networks, main.stack.history, loss, graph, book, predictions, blend, selected)
+
+
 def _agreement_of(request: FitRequest, n_networks: int) -> str:
     """Say which networks the confidence compares, and what it therefore does not show."""
     if request.cross_validation is not None:
@@ -101,7 +149,7 @@ def _scores(score: Score, grid: FoldGrid, rows: Assignment) -> NDArray[np.float6
     return scores
 
 
-def _errors(networks: Networks, rows: Rows) -> list[NDArray[np.float64]]:
+def _errors(networks: Predictor, rows: Rows) -> list[NDArray[np.float64]]:
     """Return how far a network is off on coded rows, for each target; see :class:`castlereg.fitted.FoldBook`."""
     errors = []
     predicted = networks.predict(rows.columns.cells)

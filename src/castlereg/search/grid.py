@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -118,9 +119,12 @@ def train_folds(
     *,
     candidates: Sequence[Sequence[Regularizer]] = ((),),
     seeds: Sequence[np.random.SeedSequence],
-    progress: bool = False,
+    progress: bool | tqdm[Any] = False,
     most_members: int | None = None,
     on_interrupt: OnInterrupt = "raise",
+    used: Sequence[NDArray[np.bool_]] | None = None,
+    halving: bool = False,
+    deadline: float | None = None,
 ) -> FoldGrid:
     """Train one network per fold and candidate in a single run.
 
@@ -138,22 +142,41 @@ def train_folds(
         Those with the same regularizers in different strengths are one program.
     seeds : sequence of SeedSequence
         Of each fold.
-    progress : bool
-        Show a progress bar over the whole grid.
+    progress : bool or tqdm
+        Show a progress bar over the whole grid, or move one on that counts epochs.
     most_members : int, optional
         Networks to train at once; by default as many as fit into memory.
     on_interrupt : {"raise", "keep"}
         Whether Ctrl-C raises KeyboardInterrupt, or leaves the candidates that were trained on all folds by then.
+    used : sequence of array of bool, shape (nodes,), optional
+        Columns that predict the targets in each fold; all by default.
+    halving : bool
+        Whether to stop candidates early that are clearly worse than the best one, see :func:`clearly_worse`.
+    deadline : float, optional
+        Time of ``time.monotonic()`` after which training ends with the best weights so far.
     """
     grid = [tuple(candidate) for candidate in candidates]
     total = len(grid) * len(folds) * plan.max_epochs
     done: list[list[TrainedStack]] = [[] for _ in grid]
-    with tqdm(total=total, desc="training", unit="epoch", leave=False, disable=not progress) as bar:
+    columns = [None] * len(folds) if used is None else used
+    bar: Any = progress
+    if isinstance(progress, bool):
+        bar = tqdm(total=total, desc="training", unit="epoch", leave=False, disable=not progress)
+    with bar if bar is not progress else nullcontext():
         for part in _parts(grid, len(folds), rows, plan, most_members):
-            members = [Member(*folds[fold], seeds[fold], grid[i]) for i, fold in part]
-            phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup)
+            members = [Member(*folds[fold], seeds[fold], grid[i], columns[fold]) for i, fold in part]
+            phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup, plan.schedule)
+            rule = _Halving(np.array([i for i, _ in part]), len(folds)) if halving else None
             try:
-                stack = train(rows, members, replace(plan, phases=phases), progress=bar, on_interrupt=on_interrupt)
+                stack = train(
+                    rows,
+                    members,
+                    replace(plan, phases=phases),
+                    progress=bar,
+                    on_interrupt=on_interrupt,
+                    hopeless=rule,
+                    deadline=deadline,
+                )
             except KeyboardInterrupt:
                 if on_interrupt == "raise":
                     raise
@@ -171,6 +194,49 @@ def train_folds(
     return FoldGrid([grid[i] for i in trained], [TrainedStack.joined(done[i]) for i in trained])
 
 
+_RUNGS = (0.25, 0.5)  # shares of the epochs after which candidates are compared
+_CLEARLY = 2.0  # standard errors
+_MARGIN = 0.1  # of the best loss
+
+
+def clearly_worse(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which candidates to give up, given losses of shape (candidates, folds).
+
+    Those whose loss is above the best one's by a tenth and by two standard errors of the difference over folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clearly_worse(np.array([[0.5, 0.6, 0.4], [0.52, 0.6, 0.44], [0.8, 0.9, 0.8]]))
+    array([False, False,  True])
+    """
+    means = losses.mean(axis=1)
+    best = int(np.argmin(np.where(np.isfinite(means), means, np.inf)))
+    apart = losses - losses[best]
+    with np.errstate(invalid="ignore"):  # a fold without a finite loss yet
+        error = apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1]) if losses.shape[1] > 1 else np.inf
+        worse: NDArray[np.bool_] = apart.mean(axis=1) > np.maximum(_MARGIN * means[best], _CLEARLY * error)
+    return worse
+
+
+@dataclass
+class _Halving:
+    """Stops the members of candidates that are clearly worse, at each rung."""
+
+    candidate_of: NDArray[np.int64]  # (members,), candidate by candidate
+    n_folds: int
+    passed: int = 0  # rungs
+
+    def __call__(self, done: float, losses: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which members to stop."""
+        hopeless = np.zeros(len(losses), bool)
+        if self.passed == len(_RUNGS) or done < _RUNGS[self.passed] or len(losses) % self.n_folds:
+            return hopeless
+        self.passed += 1
+        worse = clearly_worse(losses.reshape(-1, self.n_folds))
+        return np.repeat(worse, self.n_folds)
+
+
 def _parts(
     grid: list[Candidate], n_folds: int, rows: Table | Source, plan: Plan, most_members: int | None
 ) -> list[list[tuple[int, int]]]:
@@ -181,7 +247,11 @@ def _parts(
         by_structure.setdefault(jax.tree.structure(candidate), []).append(i)
     parts = []
     for alike in by_structure.values():
-        most = most_members or members_that_fit(table, plan.hidden_layer_sizes, grid[alike[0]])
+        most = most_members or members_that_fit(
+            replace(table, layout=replace(table.layout, embedding=plan.embedding)),
+            plan.hidden_layer_sizes,
+            grid[alike[0]],
+        )
         cells = [(i, fold) for i in alike for fold in range(n_folds)]
         parts += [cells[start : start + most] for start in range(0, len(cells), most)]
     return parts
@@ -224,7 +294,7 @@ def bytes_of_a_member(table: Table, hidden_layer_sizes: tuple[int, ...], regular
 def n_weights(layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int) -> int:
     """Count the weights of a network, biases included."""
     widths = hidden_layer_sizes or (layout.output_width,)
-    count = (layout.n_channels + 1) * n_trained * widths[0]
+    count = (layout.n_inputs + 1) * n_trained * widths[0]
     count += sum((fan_in + 1) * fan_out for fan_in, fan_out in itertools.pairwise(widths))
     if hidden_layer_sizes:
         count += n_trained * (widths[-1] + 1) * layout.output_width

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.rows import Fold, Rows
 from castlereg.data.table import Table
+from castlereg.fitted.held_out import HeldOut
 from castlereg.fitted.model import FittedModel
-from castlereg.fitted.networks import HeldOut
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.search.grid import Candidate
@@ -36,6 +36,9 @@ class CrossValidation:
     is_classifier: bool = False
     score: Score | None = None  # of a model on some of the user's rows, higher is better; None: by validation loss
     one_standard_error: bool = False  # choose the strongest candidate within one standard error of the best
+    pool: Literal["fast", "best"] | None = None  # candidates of a pool, which predict together; None: those given
+    causal: bool = True  # whether the pool has the terms of CASTLE
+    time_limit: float | None = None  # of a pool, in seconds
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ class _FileRunner:
         setup = self.stack.setup
         return program.compiled_in_parts(
             setup.layout,
-            setup.plan.hidden_layer_sizes,
+            setup.plan.form,
             setup.mesh,
             lanes(setup.mesh, setup.slots_per_device),
             program.signature(*arguments),

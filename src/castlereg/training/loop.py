@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from tqdm.auto import tqdm
 
 from castlereg.data.table import Standardization, Table
 from castlereg.layout import Layout
-from castlereg.network import Packed, Parameters, unpack
+from castlereg.network import Form, Packed, Parameters, unpack
 from castlereg.notices import warn_user
 from castlereg.training.devices import release, usual_rules, wait_for
 from castlereg.training.ending import stop_if_ending, stopped_at_exit
@@ -26,6 +27,7 @@ from castlereg.training.sources import Source, TableSource
 from castlereg.training.stack import Setup, Stack
 
 OnInterrupt = Literal["raise", "keep"]
+Hopeless = Callable[[float, NDArray[np.float64]], NDArray[np.bool_]]
 
 
 @usual_rules()
@@ -37,6 +39,8 @@ def train(
     *,
     progress: bool | tqdm[Any] = False,
     on_interrupt: OnInterrupt = "raise",
+    hopeless: Hopeless | None = None,
+    deadline: float | None = None,
 ) -> TrainedStack:
     """Train a stack.
 
@@ -51,6 +55,11 @@ def train(
         Show a progress bar, or move one on that counts epochs.
     on_interrupt : {"raise", "keep"}
         Whether Ctrl-C raises KeyboardInterrupt, or ends training with the best weights so far and a warning.
+    hopeless : callable, optional
+        Returns which members to stop, given the share of the epochs that is done and the lowest validation loss of
+        every member; called between calls of the program.
+    deadline : float, optional
+        Time of ``time.monotonic()`` after which no further epochs are begun, except the first ones.
 
     Examples
     --------
@@ -72,7 +81,7 @@ def train(
     interrupted = False
     with bar if bar is not progress else nullcontext():
         try:
-            _run(stack, source, bar, on_interrupt)
+            _run(stack, source, bar, on_interrupt, hopeless, deadline)
         except KeyboardInterrupt:
             _free_lock(bar)
             if on_interrupt == "raise":
@@ -84,7 +93,14 @@ def train(
     return result
 
 
-def _run(stack: Stack, source: Source, bar: Any, on_interrupt: OnInterrupt) -> None:
+def _run(
+    stack: Stack,
+    source: Source,
+    bar: Any,
+    on_interrupt: OnInterrupt,
+    hopeless: Hopeless | None,
+    deadline: float | None,
+) -> None:
     """Run the phases one after the other."""
     plan, begun = stack.setup.plan, bar.n
     runner = source.runner(stack)
@@ -111,6 +127,10 @@ def _run(stack: Stack, source: Source, bar: Any, on_interrupt: OnInterrupt) -> N
                 stack.record(log)  # the weights are those of its last epoch already
             raise
         stack.record(log)
+        if hopeless is not None and stack.active.any():
+            stack.stop(hopeless(int(stack.epoch.max()) / plan.max_epochs, stack.best_loss))
+        if deadline is not None and time.monotonic() > deadline:
+            stack.stop(np.ones_like(stack.active))
         bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
         bar.n = int(finished())
         bar.update(0)
@@ -159,7 +179,7 @@ class TrainedStack:
             )
         _report_restarts(history, states.best_loss, states.rate, setup.plan.learning_rate)
         return cls(
-            parameters=_unpacked(states.best, setup.plan.hidden_layer_sizes, setup.layout),
+            parameters=_unpacked(states.best, setup.plan.form, setup.layout),
             standardization=setup.standardization,
             validation_loss=states.best_loss,
             best_epoch=states.best_epoch,
@@ -190,9 +210,9 @@ class TrainedStack:
         return {name: getattr(self, name) for name in names}
 
 
-def _unpacked(packed: Packed, hidden_layer_sizes: tuple[int, ...], layout: Layout) -> Parameters:
+def _unpacked(packed: Packed, form: Form, layout: Layout) -> Parameters:
     """Unpack a stack of weights into parameters with a leading member axis."""
-    members = [unpack(Packed(*one), hidden_layer_sizes, layout.output_width) for one in zip(*packed, strict=True)]
+    members = [unpack(Packed(*one), form, layout) for one in zip(*packed, strict=True)]
     stacked: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *members)
     return stacked
 

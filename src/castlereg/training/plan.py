@@ -6,6 +6,7 @@ on the way, and may end with an action on the graph, such as cutting the edges t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from castlereg.acyclicity.cut import acyclic_cut
 from castlereg.data.table import RowNumbers
 from castlereg.layout import EdgeRules, Layout
-from castlereg.network import InputInit, Parameters, edge_weights
+from castlereg.network import ActivationName, Form, InputInit, Parameters, edge_weights
 from castlereg.options import check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
@@ -24,6 +25,7 @@ from castlereg.regularizers.castle import castle_of
 EdgeAction = Callable[[NDArray[np.float32], Layout, EdgeRules | None, bool], NDArray[np.bool_]]
 Start = InputInit | Callable[[Layout, tuple[int, ...], np.random.SeedSequence, tuple[int, ...]], Parameters]
 Batches = Literal["shuffle", "independent"]
+Schedule = Literal["constant", "cosine"]
 
 # Of the graph objective, chosen among a few on sums of sigmoids, sines and smooth functions; see
 # docs/decisions/0011-exact-acyclicity.md. The factor of h grows over a first share of the epochs.
@@ -39,6 +41,7 @@ class Member:
     validation_rows: RowNumbers
     seed: np.random.SeedSequence  # decides the starting weights, the batches and what the regularizers draw
     regularizers: tuple[Regularizer, ...] = ()  # the same for all members of a stack but for their strengths
+    used: NDArray[np.bool_] | None = None  # (nodes,), which columns predict the targets; all by default
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,21 @@ class Plan:
     patience: int = 30  # epochs without a lower validation loss after which a member stops
     input_init: Start = "small"  # see castlereg.network.initialize; or a function of layout, widths, seed and nodes
     batches: Batches = "shuffle"  # an epoch goes once through the shuffled rows; or its batches are independent
+    schedule: Schedule = "constant"  # of the learning rate, in the phases of phases_for
+    activation: ActivationName = "relu"
+    averaging: float | None = None  # of the weights over epochs: what is left of the average after each
+    weight_decay: float | None = None  # share of the weights that a step takes away, times its rate
+    embedding: int = 0  # inputs that the networks compute of each number
 
     def __post_init__(self) -> None:
         counts = [phase.counts for phase in self.phases if phase.epochs]
         if counts != sorted(counts) or not any(counts):
             raise ValueError(f"phases that count must come last, and there must be one, got {self.phases}")
+
+    @property
+    def form(self) -> Form:
+        """Widths and activation of the networks."""
+        return Form(self.hidden_layer_sizes, self.activation)
 
     @property
     def max_epochs(self) -> int:
@@ -120,7 +133,14 @@ class Plan:
         return [phase.at_end for phase, end in zip(self.phases, ends, strict=True) if phase.at_end and end == epoch]
 
 
-def phases_for(regularizers: Sequence[Regularizer], max_epochs: int, warmup: int = 0) -> tuple[Phase, ...]:
+def cosine(done: float) -> float:
+    """Return the factor of the learning rate after a share of the epochs: half a wave, from 1 down to 0.01."""
+    return 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def phases_for(
+    regularizers: Sequence[Regularizer], max_epochs: int, warmup: int = 0, schedule: Schedule = "constant"
+) -> tuple[Phase, ...]:
     """Return the phases that regularizers are trained in: those of the graph objective, or a single one after a warmup.
 
     Examples
@@ -129,15 +149,17 @@ def phases_for(regularizers: Sequence[Regularizer], max_epochs: int, warmup: int
     >>> [phase.epochs for phase in phases_for([Castle(objective="graph")], 100)]
     [60, 40]
     """
+    rate = cosine if schedule == "cosine" else None
     castle = castle_of(regularizers)
     if castle is not None and castle.objective == "graph":
         first = min(round(_SHARE_BEFORE_CUT * max_epochs), max_epochs - 1)
         name = "acyclicity_strength"
         grow = Phase(first, counts=False, ramps=((name, _FIRST_FACTOR, _LAST_FACTOR),), at_end=cut_cycles)
-        last = Phase(max_epochs - first, ramps=((name, _LAST_FACTOR, _LAST_FACTOR),))
+        last = Phase(max_epochs - first, ramps=((name, _LAST_FACTOR, _LAST_FACTOR),), learning_rate=rate)
         return grow, last
     warmup = min(warmup, max_epochs - 1)
-    return (Phase(warmup, counts=False), Phase(max_epochs - warmup)) if warmup else (Phase(max_epochs),)
+    last = Phase(max_epochs - warmup, learning_rate=rate)
+    return (Phase(warmup, counts=False), last) if warmup else (last,)
 
 
 def cut_cycles(

@@ -20,7 +20,7 @@ from jax.sharding import Mesh
 from castlereg.castle import supervised_loss
 from castlereg.layout import Layout
 from castlereg.losses import Batch, as_batch, cell_losses
-from castlereg.network import Packed, Parameters, mask_inputs, pack, squared_adjacency, target_outputs, unpack
+from castlereg.network import Form, Packed, Parameters, mask_inputs, pack, squared_adjacency, target_outputs, unpack
 from castlereg.regularizers import Own, Regularizer
 from castlereg.regularizers.castle import acyclicity_of
 from castlereg.regularizers.engine import regularized_loss
@@ -51,9 +51,7 @@ def log_columns(regularizers: tuple[Regularizer, ...]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=_MOST_PROGRAMS)
-def compiled(
-    layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int, quick: bool, arguments: Hashable
-) -> Any:
+def compiled(layout: Layout, form: Form, mesh: Mesh, lanes: int, quick: bool, arguments: Hashable) -> Any:
     """Return the jitted program ``(states, inputs, shared) -> [*leaves of states, log]`` for a stack.
 
     The devices of the mesh share the members, of which ``lanes`` advance side by side on each. Each structure and shape
@@ -61,7 +59,7 @@ def compiled(
     epochs that were not run.
     """
     trim_heap()
-    program = _over_members(partial(_train_member, layout, hidden_layer_sizes), 2, mesh, lanes)
+    program = _over_members(partial(_train_member, layout, form), 2, mesh, lanes)
 
     def flat(states: MemberState, inputs: MemberInputs, shared: Shared) -> list[Array]:
         # To build the states again JAX would run Python, which hears Ctrl-C and loses what the program has returned.
@@ -71,9 +69,7 @@ def compiled(
 
 
 @lru_cache(maxsize=_MOST_IN_PARTS)
-def compiled_in_parts(
-    layout: Layout, hidden_layer_sizes: tuple[int, ...], mesh: Mesh, lanes: int, arguments: Hashable
-) -> tuple[Any, Any]:
+def compiled_in_parts(layout: Layout, form: Form, mesh: Mesh, lanes: int, arguments: Hashable) -> tuple[Any, Any]:
     """Return two jitted programs for rows that come in chunks, both of (states, moving, totals, inputs, shared).
 
     The first trains on a chunk, the rows of ``inputs.batches``, and returns ``(moving, totals)``. The second ends an
@@ -87,14 +83,14 @@ def compiled_in_parts(
     ) -> tuple[Moving, Array]:
         steps = jnp.where(before.active, inputs.steps, 0)
         after, means = run_steps(
-            layout, hidden_layer_sizes, first, before._replace(moving=moving), inputs._replace(steps=steps), shared
+            layout, form, first, before._replace(moving=moving), inputs._replace(steps=steps), shared
         )
         return after, totals + jnp.where(steps > 0, means * steps, 0.0)
 
     def end(
         before: MemberState, moving: Moving, totals: Array, inputs: MemberInputs, shared: Shared
     ) -> tuple[MemberState, Array]:
-        after, row = _epoch_end(layout, hidden_layer_sizes, inputs, shared)(first, before, moving, totals)
+        after, row = _epoch_end(layout, form, inputs, shared)(first, before, moving, totals)
         state: MemberState = jax.tree.map(lambda new, old: jnp.where(before.active, new, old), after, before)
         return state, jnp.where(before.active, row, jnp.nan)
 
@@ -127,18 +123,18 @@ def signature(*arguments: Any) -> Hashable:
 
 
 def _train_member(
-    layout: Layout, hidden_layer_sizes: tuple[int, ...], state: MemberState, inputs: MemberInputs, shared: Shared
+    layout: Layout, form: Form, state: MemberState, inputs: MemberInputs, shared: Shared
 ) -> tuple[MemberState, Array]:
     """Run epochs of one member until they are done or it stops."""
     log = jnp.full((inputs.batches.shape[0], len(log_columns(inputs.regularizers))), jnp.nan, inputs.mean_weight.dtype)
-    close = _epoch_end(layout, hidden_layer_sizes, inputs, shared)
+    close = _epoch_end(layout, form, inputs, shared)
 
     def unfinished(carry: tuple[Array, MemberState, Array]) -> Array:
         return (carry[0] < shared.epochs) & carry[1].active
 
     def epoch(carry: tuple[Array, MemberState, Array]) -> tuple[Array, MemberState, Array]:
         i, before, log = carry
-        after, totals = run_steps(layout, hidden_layer_sizes, i, before, inputs, shared)
+        after, totals = run_steps(layout, form, i, before, inputs, shared)
         state, row = close(i, before, after, totals)
         return i + 1, state, log.at[i].set(row)
 
@@ -147,23 +143,33 @@ def _train_member(
 
 
 def _epoch_end(
-    layout: Layout, hidden_layer_sizes: tuple[int, ...], inputs: MemberInputs, shared: Shared
+    layout: Layout, form: Form, inputs: MemberInputs, shared: Shared
 ) -> Callable[[Array, MemberState, Moving, Array], tuple[MemberState, Array]]:
     """Return what ends an epoch: from the state before it, what its steps changed and their totals to state and log."""
     loss_of = _validation_loss(layout, inputs, shared)
 
     def close(epoch: Array, before: MemberState, after: Moving, totals: Array) -> tuple[MemberState, Array]:
         regularizers, rate_factor = _epoch_of(inputs, epoch)
-        network = unpack(after.weights.network, hidden_layer_sizes, layout.output_width)
+        after = _averaged(before.moving, after, inputs.averaging)
+        predicting = after.weights.network if after.average is None else after.average
+        network = unpack(predicting, form, layout)
         for regularizer, *own in zip(regularizers, after.weights.own, after.running, strict=True):
             network = regularizer.folded(network, Own(*own))
         packed = pack(network)
-        loss = loss_of(unpack(packed, hidden_layer_sizes, layout.output_width))
+        loss = loss_of(unpack(packed, form, layout))
         finite = jnp.isfinite(totals[0]) & jnp.isfinite(loss)
         row = jnp.concatenate([totals, jnp.stack([loss, before.rate * rate_factor, finite.astype(totals.dtype)])])
         return _close_epoch(before, after, packed, loss, finite, shared), row
 
     return close
+
+
+def _averaged(before: Moving, after: Moving, decay: Array | None) -> Moving:
+    """Let the weights of an epoch enter their running average, if there is one."""
+    if before.average is None or decay is None:
+        return after
+    average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, before.average, after.weights.network)
+    return after._replace(average=average)
 
 
 def _validation_loss(layout: Layout, inputs: MemberInputs, shared: Shared) -> Callable[[Parameters], Array]:
@@ -209,6 +215,7 @@ def _close_epoch(
             weights=choose(after.weights, before.moving.weights),
             moments=choose(after.moments, jax.tree.map(jnp.zeros_like, after.moments)),
             running=choose(after.running, before.moving.running),
+            average=choose(after.average, before.moving.average),
         ),
         rate=before.rate * jnp.where(finite, 1.0, RATE_AFTER_RESTART),
         best=jax.tree.map(lambda new, old: jnp.where(better, new, old), network, before.best),
@@ -236,7 +243,7 @@ def terms(regularizers: tuple[Regularizer, ...]) -> tuple[str, ...]:
 
 def run_steps(
     layout: Layout,
-    hidden_layer_sizes: tuple[int, ...],
+    form: Form,
     epoch: Array,
     state: MemberState,
     inputs: MemberInputs,
@@ -244,7 +251,7 @@ def run_steps(
 ) -> tuple[Moving, Array]:
     """Take one epoch's steps; return what they changed and the mean of objective and terms."""
     regularizers, rate_factor = _epoch_of(inputs, epoch)
-    steps = _Steps(layout, hidden_layer_sizes, epoch, state.rate * rate_factor, regularizers, inputs, shared)
+    steps = _Steps(layout, form, epoch, state.rate * rate_factor, regularizers, inputs, shared)
     totals = jnp.zeros(1 + len(terms(regularizers)), inputs.mean_weight.dtype)
     take = partial(_in_blocks, gather=steps.gather, room=inputs.batches.shape[1], steps=inputs.steps)
     if inputs.sampled is None:
@@ -260,7 +267,7 @@ def run_steps(
 @dataclass(frozen=True)
 class _Steps:
     layout: Layout
-    hidden_layer_sizes: tuple[int, ...]
+    form: Form
     epoch: Array
     rate: Array
     regularizers: tuple[Regularizer, ...]
@@ -276,18 +283,18 @@ class _Steps:
 
     def whole(self, rows: Rows, first: Any, i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
         """Train all sub-networks on the rows of step ``i``; the rows begin with step ``first``."""
-        (weights, moments, running), totals = carry
+        (weights, moments, running, average), totals = carry
         batch = self._batch(rows, i - first)
         value, (of_network, of_own) = self._gradient(self._unpacked(weights), weights.own, running, batch, i)
         updates, moments = adam.update(Weights(pack(of_network), of_own), moments)
         weights = self._moved(weights, updates, value[0])
-        return Moving(weights, moments, _running(value[1])), totals + self._logged(value)
+        return Moving(weights, moments, _running(value[1]), average), totals + self._logged(value)
 
     def sampled(
         self, rows: Rows, first: Any, i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
     ) -> tuple[tuple[Moving, Array], sampling.KeptCycles | None]:
         """Train the sub-networks sampled for step ``i``, and leave the others as they are."""
-        ((weights, moments, running), totals), kept = carry
+        ((weights, moments, running, average), totals), kept = carry
         assert self.inputs.sampled is not None
         nodes = self.inputs.sampled[self.epoch, i]
         network = self._unpacked(weights)
@@ -303,7 +310,7 @@ class _Steps:
         if kept is not None:
             kept = sampling.moved(kept, nodes, squared_adjacency(part.input_weights, self.layout))
         weights = Weights(pack(sampling.put_back(network, nodes, part)), own)
-        return (Moving(weights, moments, _running(value[1])), totals + self._logged(value)), kept
+        return (Moving(weights, moments, _running(value[1]), average), totals + self._logged(value)), kept
 
     def _gradient(
         self, network: Parameters, own: tuple[Any, ...], running: tuple[Any, ...], batch: Batch, i: Array, **some: Any
@@ -334,12 +341,15 @@ class _Steps:
         return as_batch(rows[0][position], rows[1][position], self.inputs.standardization, self.layout)
 
     def _unpacked(self, weights: Weights) -> Parameters:
-        return unpack(weights.network, self.hidden_layer_sizes, self.layout.output_width)
+        return unpack(weights.network, self.form, self.layout)
 
     def _moved(self, weights: Any, updates: Any, loss: Array) -> Any:
         """Take a step, none if the loss is not finite; known to come last, it needs no copy of the weights."""
         rate = jnp.where(jnp.isfinite(loss), self.rate, 0.0)
-        return jax.tree.map(lambda w, u: w - rate * u, weights, updates)
+        decay = self.inputs.weight_decay
+        if decay is None:
+            return jax.tree.map(lambda w, u: w - rate * u, weights, updates)
+        return jax.tree.map(lambda w, u: w - rate * (u + decay * w), weights, updates)
 
     def _logged(self, value: tuple[Array, Aux]) -> Array:
         total, (by_name, _) = value

@@ -68,7 +68,7 @@ class SampledMoments(NamedTuple):
 
 def start_moments(adam: optax.GradientTransformation, network: Parameters, own_arrays: Any) -> SampledMoments:
     """Return moments of zero."""
-    return SampledMoments(jax.vmap(adam.init)(_by_node(network)), adam.init((network.hidden, own_arrays)))
+    return SampledMoments(jax.vmap(adam.init)(_by_node(network)), adam.init((_shared(network), own_arrays)))
 
 
 def update(
@@ -76,12 +76,12 @@ def update(
 ) -> tuple[tuple[Parameters, Any], SampledMoments]:
     """Turn the gradient of some sub-networks into a step."""
     network, own_arrays = gradient
-    shared_step, shared = adam.update((network.hidden, own_arrays), moments.shared)
+    shared_step, shared = adam.update((_shared(network), own_arrays), moments.shared)
     own = jax.tree.map(partial(_cut, nodes, axis=0), moments.own)
     step, own = jax.vmap(adam.update)(_by_node(network), own)
     put = jax.tree.map(partial(_moved_slices, nodes, axis=0, into=True), moments.own, own)
-    hidden, own_arrays = shared_step
-    step = step._replace(input_weights=step.input_weights.swapaxes(0, 1), hidden=hidden)
+    (hidden, embedding), own_arrays = shared_step
+    step = step._replace(input_weights=step.input_weights.swapaxes(0, 1), hidden=hidden, embedding=embedding)
     return (step, own_arrays), SampledMoments(put, shared)
 
 
@@ -89,13 +89,13 @@ def put_back(parameters: Parameters, nodes: Array, sampled: Parameters) -> Param
     """Write sub-networks back into all."""
     put = partial(_moved_slices, nodes, into=True)
     own = jax.tree.map(put, _own(parameters), _own(sampled), _axes(parameters))
-    return own._replace(hidden=sampled.hidden)
+    return own._replace(hidden=sampled.hidden, embedding=sampled.embedding)
 
 
 def cut_out(parameters: Parameters, nodes: Array) -> Parameters:
     """Take sub-networks out of all, as :func:`castlereg.network.select` does, but faster on a core."""
     own = jax.tree.map(partial(_cut, nodes), _own(parameters), _axes(parameters))
-    return own._replace(hidden=parameters.hidden)
+    return own._replace(hidden=parameters.hidden, embedding=parameters.embedding)
 
 
 def _cut(nodes: Array, array: Array, axis: int) -> Array:
@@ -119,10 +119,13 @@ def _by_node(parameters: Parameters) -> Parameters:
 
 
 def _own(parameters: Parameters) -> Parameters:
-    return parameters._replace(hidden=())
+    return parameters._replace(hidden=(), embedding=None)
+
+
+def _shared(parameters: Parameters) -> tuple[Any, Any]:
+    return parameters.hidden, parameters.embedding
 
 
 def _axes(parameters: Parameters) -> Parameters:
-    if parameters.output_weights is None:
-        return _NODE_AXES._replace(output_weights=None, output_bias=None)
-    return _NODE_AXES
+    axes = _NODE_AXES._replace(activation=parameters.activation)
+    return axes if parameters.output_weights is not None else axes._replace(output_weights=None, output_bias=None)

@@ -101,7 +101,7 @@ class _TableRunner:
         shared = self.shared._replace(epochs=np.int32(epochs))
         call = program.compiled(
             setup.layout,
-            setup.plan.hidden_layer_sizes,
+            setup.plan.form,
             setup.mesh,
             lanes(setup.mesh, setup.slots_per_device),
             _is_small(setup),
@@ -131,7 +131,7 @@ def _epochs_per_call(setup: Setup, steps: int) -> int:
     layout, sizes = setup.layout, setup.plan.hidden_layer_sizes
     width = sizes[0] if sizes else layout.output_width
     trained = len(setup.nodes) if setup.n_sampled is None else setup.n_sampled
-    per_row = trained * (4 * layout.n_channels * width + 6 * width * width)
+    per_row = trained * (4 * layout.n_inputs * width + 6 * width * width)
     per_epoch = steps * setup.plan.batch_size * per_row * setup.slots_per_device
     wanted = int(min(max(_WORK_PER_CALL / per_epoch, 1), _MOST_EPOCHS_PER_CALL))
     return 1 << (wanted.bit_length() - 1)
@@ -139,7 +139,7 @@ def _epochs_per_call(setup: Setup, steps: int) -> int:
 
 def _is_small(setup: Setup) -> bool:
     """Whether compiling takes longer than training; by table and widths only, to be the same for any stack."""
-    widest = max(setup.layout.n_channels, *setup.plan.hidden_layer_sizes, 0)
+    widest = max(setup.layout.n_inputs, *setup.plan.hidden_layer_sizes, 0)
     return widest <= _SMALL_WIDTH and len(setup.table.inputs) <= _SMALL_ROWS
 
 

@@ -7,7 +7,8 @@ their rows, seed and strengths. Each is standardized by its own training rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -58,10 +59,10 @@ class Setup:
         _check_ramps(plan, regularizers)
         return cls(table, members, plan, standardization, mean_weight, training_mesh(len(members)), regularizers)
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
-        """Nodes of the table."""
-        return self.table.layout
+        """Nodes of the table, with the networks' embedding."""
+        return replace(self.table.layout, embedding=self.plan.embedding)
 
     @property
     def dtype(self) -> Any:
@@ -97,17 +98,26 @@ class Setup:
         return rounded_up(len(self.table.inputs) + 1) - 1
 
     def edge_mask(self) -> NDArray[np.float32]:
-        """Which channels may enter which trained sub-network, shape (channels, trained nodes)."""
+        """Which channels may enter which trained sub-network, shape (inputs, trained nodes)."""
         rules = self.table.edges
         allowed = None if rules is None else rules.allowed
         return self.layout.edge_mask(self.table.constant, allowed)[:, list(self.nodes)]
 
+    def edge_masks(self) -> NDArray[Any]:
+        """The same for every member, shape (members, inputs, trained nodes), without columns that it does not use."""
+        masks = np.repeat(self.edge_mask()[None].astype(self.dtype), len(self.members), axis=0)
+        into_targets = [position for position, node in enumerate(self.nodes) if self.layout.nodes[node].target]
+        for mask, member in zip(masks, self.members, strict=True):
+            if member.used is not None:
+                mask[:, into_targets] *= member.used[self.layout.input_nodes][:, None]
+        return masks
+
     def penalized(self) -> NDArray[Any] | None:
-        """Which weights sparsity counts, shape (channels, trained nodes): all but those of required edges."""
+        """Which weights sparsity counts, shape (inputs, trained nodes): all but those of required edges."""
         rules = self.table.edges
         if rules is None or not rules.required.any():
             return None
-        return (~rules.required[self.layout.channel_nodes][:, list(self.nodes)]).astype(self.dtype)
+        return (~rules.required[self.layout.input_nodes][:, list(self.nodes)]).astype(self.dtype)
 
     def shared(self, inputs: Any, weight: Any) -> Shared:
         """Put rows, and what all members share, on every device."""
@@ -150,8 +160,8 @@ class Stack:
         n = len(setup.members)
         self.setup = setup
         self.active, self.epoch, self.best_loss = np.ones(n, bool), np.zeros(n, np.int64), np.full(n, np.inf)
-        # Edges that each member may have, shape (members, channels, trained nodes).
-        self.masks = np.repeat(setup.edge_mask()[None].astype(setup.dtype), n, axis=0)
+        # Edges that each member may have, shape (members, inputs, trained nodes).
+        self.masks = setup.edge_masks()
         self.logs: list[Log] = []  # of every call of the program
         self._slot = _deal(np.arange(n), setup.mesh.size, setup.slots_per_device)
         self.states = self.place(_initial_states(setup))
@@ -174,7 +184,13 @@ class Stack:
         weight: Any = setup.mean_weight
         masks: Any = self.masks
         rows, by = setup.validation_rows(), setup.standardization
-        placed: MemberInputs = self.place(MemberInputs(*drawn, regularizers, rates, steps, rows, by, weight, masks))
+        extras: list[Any] = [
+            None if value is None else np.full(len(setup.members), value, setup.dtype)
+            for value in (setup.plan.averaging, setup.plan.weight_decay)
+        ]
+        placed: MemberInputs = self.place(
+            MemberInputs(*drawn, regularizers, rates, steps, rows, by, weight, masks, *extras)
+        )
         return placed
 
     def place(self, by_member: Any) -> Any:
@@ -201,12 +217,19 @@ class Stack:
         self.epoch = epoch.astype(np.int64)
         self._rebalance()
 
+    def stop(self, members: NDArray[np.bool_]) -> None:
+        """End the training of some members; their best weights stay."""
+        if not (members & self.active).any():
+            return
+        self.active = self.active & ~members
+        self.states = self.states._replace(active=self.place(self.active))
+
     def keep_edges(self, action: EdgeAction) -> None:
         """Let an action decide which edges every member keeps from now on."""
         layout, rules, linear = self.setup.layout, self.setup.table.edges, not self.setup.plan.hidden_layer_sizes
         states = self.read(self.states)
         for mask, weights in zip(self.masks, states.moving.weights.network.input_weights, strict=True):
-            mask *= action(weights, layout, rules, linear)[layout.channel_nodes]
+            mask *= action(weights, layout, rules, linear)[layout.input_nodes]
         moments = states.moving.moments
         if self.setup.n_sampled is None:
             of_inputs = [moment.network.input_weights for moment in (moments.mu, moments.nu)]
@@ -262,30 +285,31 @@ def _check_ramps(plan: Plan, regularizers: tuple[Regularizer, ...]) -> None:
 def _initial_states(setup: Setup) -> MemberState:
     """Draw the starting weights of all members, and start everything else."""
     plan, layout, nodes, n = setup.plan, setup.layout, setup.nodes, len(setup.members)
-    sizes, mask = plan.hidden_layer_sizes, setup.edge_mask()
+    sizes = plan.hidden_layer_sizes
     starts = []
-    for member in setup.members:
+    for member, mask in zip(setup.members, setup.edge_masks(), strict=True):
         if callable(plan.input_init):
             network = plan.input_init(layout, sizes, member.seed, nodes)
         else:
-            network = initialize(layout, sizes, member.seed, nodes=nodes, input_init=plan.input_init)
+            start, activation = plan.input_init, plan.activation
+            network = initialize(layout, sizes, member.seed, nodes=nodes, input_init=start, activation=activation)
         own = [
             r.start(layout, sizes, len(nodes), named_stream(member.seed, OfNetwork.REGULARIZER_START, type(r).__name__))
             for r in member.regularizers
         ]
-        weights = Weights(pack(mask_inputs(network, mask)), tuple(state.trained for state in own))  # type: ignore[arg-type]
+        weights = Weights(pack(mask_inputs(network, mask)), tuple(state.trained for state in own))
         starts.append((weights, tuple(state.running for state in own)))
     weights, running = jax.tree.map(lambda *arrays: np.stack(arrays).astype(setup.dtype), *starts)
 
     def moments_of(weights: Weights) -> Any:
         if setup.n_sampled is None:
             return adam.init(weights)
-        return sampled.start_moments(adam, unpack(weights.network, sizes, layout.output_width), weights.own)
+        return sampled.start_moments(adam, unpack(weights.network, plan.form, layout), weights.own)
 
     shapes = jax.eval_shape(moments_of, jax.tree.map(lambda a: a[0], weights))
     moments = jax.tree.map(lambda a: np.zeros((n, *a.shape), a.dtype), shapes)
     fields: dict[str, Any] = {
-        "moving": Moving(weights, moments, running),
+        "moving": Moving(weights, moments, running, None if plan.averaging is None else weights.network),
         "rate": np.full(n, plan.learning_rate, setup.dtype),
         "best": weights.network,
         "best_loss": np.full(n, np.inf, setup.dtype),

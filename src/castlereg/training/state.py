@@ -27,6 +27,7 @@ class Moving(NamedTuple):
     weights: Weights
     moments: Any  # of Adam
     running: tuple[Any, ...]  # the regularizers' other arrays
+    average: Packed | None = None  # of the network over epochs, which then predicts; None without averaging
 
 
 class MemberState(NamedTuple):
@@ -54,7 +55,9 @@ class MemberInputs(NamedTuple):
     validation_rows: Array  # (validation,)
     standardization: Standardization
     mean_weight: Array  # of the training rows
-    edge_mask: Array  # (channels, trained nodes), 0 for forbidden edges
+    edge_mask: Array  # (inputs, trained nodes), 0 for forbidden edges
+    averaging: Array | None  # what is left of the average after an epoch; None without averaging
+    weight_decay: Array | None  # share of the weights that a step takes away, times its rate; None for none
 
 
 class Shared(NamedTuple):
@@ -62,7 +65,7 @@ class Shared(NamedTuple):
 
     inputs: Array  # (rows, channels), encoded but not yet standardized; the last row is empty
     weight: Array  # (rows,), 0 for the empty row
-    penalized: Array | None  # (channels, trained nodes), 0 for required edges; None for all ones
+    penalized: Array | None  # (inputs, trained nodes), 0 for required edges; None for all ones
     node_weight: Array  # (nodes,), factor in the reconstruction term
     epochs: Array  # epochs to train in this call
     max_epochs: Array

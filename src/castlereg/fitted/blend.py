@@ -1,0 +1,67 @@
+"""Networks of several kinds that predict together, each with its weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.fitted.networks import Networks
+from castlereg.network import select
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Candidates of a search that predict together.
+
+    Every part has one network for each fold. The networks of one fold predict together, as the weighted mean of what
+    they predict, so that a blend has folds as :class:`castlereg.fitted.Networks` has members: intervals, class sets
+    and held-out predictions treat both alike.
+    """
+
+    parts: tuple[Networks, ...]  # with only the targets' sub-networks
+    weights: NDArray[np.float64]  # (parts,), summing to 1
+    names: tuple[str, ...]  # of the candidates
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How rows become channels."""
+        return self.parts[0].preprocessing
+
+    @property
+    def n_members(self) -> int:
+        """Number of folds."""
+        return self.parts[0].n_members
+
+    @cached_property
+    def n_networks(self) -> int:
+        """Number of networks over all parts."""
+        return sum(part.n_members for part in self.parts)
+
+    def of_members(self, members: NDArray[np.int64]) -> Blend:
+        """Keep some folds."""
+        return Blend(tuple(part.of_members(members) for part in self.parts), self.weights, self.names)
+
+    def predict(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Predict every target from cells: values (folds, rows), probabilities (folds, rows, classes)."""
+        blocks = list(self.parts[0].encoded_blocks(cells))  # encoded once for all parts
+        totals: list[NDArray[np.float64]] = []
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            outputs = part.outputs_of_blocks(blocks, len(cells))
+            shares = [weight * target.decode(outputs[:, :, k]) for k, target in enumerate(self.preprocessing.targets)]
+            totals = shares if not totals else [total + share for total, share in zip(totals, shares, strict=True)]
+        return totals
+
+
+def targets_only(networks: Networks) -> Networks:
+    """Keep the targets' sub-networks, which are all that prediction needs."""
+    n_targets = len(networks.layout.targets)
+    n_nodes = networks.parameters.input_bias.shape[1]
+    if n_nodes == n_targets:
+        return networks
+    nodes = n_nodes - n_targets + np.arange(n_targets)
+    members = [select(networks.member(i), nodes) for i in range(networks.n_members)]
+    return Networks.stacked(networks.preprocessing, members, networks.standardization)

@@ -1,0 +1,98 @@
+"""Validation rows of networks, and what the networks that were not trained on them predict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Rows
+from castlereg.data.targets import ClassTarget, Target
+
+_MOST_ROWS = 20_000  # enough to know a mean loss; of more, evenly spaced ones are used
+
+
+class Predictor(Protocol):
+    """Networks, or a blend of them."""
+
+    @property
+    def preprocessing(self) -> Preprocessing:
+        """How rows become channels."""
+
+    def of_members(self, members: NDArray[np.int64]) -> Predictor:
+        """Keep some members."""
+
+    def predict(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Predict every target: values (members, rows), probabilities (members, rows, classes)."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Validation rows of networks."""
+
+    cells: NDArray[np.float64]  # (rows, features), coded by the schema
+    truth: Sequence[NDArray[Any]]  # (rows,), of each target
+    spread: Sequence[float]  # standard deviation of each numeric target over all rows; not used for classes
+    by_member: Sequence[NDArray[np.int64]]  # which of the rows were each network's validation rows, each once
+
+    @classmethod
+    def of(cls, targets: Sequence[Target], parts: Sequence[Rows], by_member: Sequence[NDArray[Any]]) -> HeldOut:
+        """Collect coded rows of parts, one below the other, by the indices of every member's validation rows."""
+        indices = [np.unique(rows).astype(np.int64) for rows in by_member]
+        chosen = evenly(np.unique(np.concatenate(indices)), _MOST_ROWS)
+        cells, first = [], 0
+        for part in parts:
+            of_part = chosen[(chosen >= first) & (chosen < first + len(part))] - first
+            cells.append(part.take(of_part).columns.cells)
+            first += len(part)
+        truth = [np.concatenate(columns) for columns in zip(*(part.targets for part in parts), strict=True)]
+        spread = [
+            1.0 if isinstance(target, ClassTarget) else float(values.std())
+            for target, values in zip(targets, truth, strict=True)
+        ]
+        positions = [np.searchsorted(chosen, np.intersect1d(rows, chosen)) for rows in indices]
+        return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions)
+
+
+@dataclass(frozen=True)
+class HeldOutPredictions:
+    """True values of held-out rows, and the mean prediction of the networks that were not trained on them.
+
+    Each target has values of shape (rows,), and predictions of shape (rows,) or (rows, classes).
+    """
+
+    truth: Sequence[NDArray[Any]]
+    predicted: Sequence[NDArray[np.float64]]
+
+    @classmethod
+    def of(cls, networks: Predictor, held_out: HeldOut) -> HeldOutPredictions:
+        """Predict the held-out rows of every network."""
+        n_rows = len(held_out.cells)
+        totals = [
+            np.zeros((n_rows, len(target.classes)) if isinstance(target, ClassTarget) else n_rows)
+            for target in networks.preprocessing.targets
+        ]
+        counts = np.zeros(n_rows)
+        for member, rows in enumerate(held_out.by_member):
+            counts[rows] += 1
+            predictions = networks.of_members(np.array([member])).predict(held_out.cells[rows])
+            for total, predicted in zip(totals, predictions, strict=True):
+                total[rows] += predicted[0]
+        means = [total / counts.reshape(-1, *[1] * (total.ndim - 1)) for total in totals]
+        return cls(list(held_out.truth), means)
+
+
+def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Keep at most ``most`` rows, evenly spaced.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> evenly(np.arange(10), 4)
+    array([0, 3, 6, 9])
+    """
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]

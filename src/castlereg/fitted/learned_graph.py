@@ -1,0 +1,59 @@
+"""From trained networks to the graph that they have learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
+from castlereg.data.table import Table
+from castlereg.fitted.held_out import HeldOut
+from castlereg.fitted.networks import Networks
+from castlereg.fitted.strengths import enough_rows
+from castlereg.fitted.thresholds import sparsest_threshold
+from castlereg.graph.causal_graph import CausalGraph
+from castlereg.graph.sortability import ColumnTraits
+from castlereg.layout import EdgeRules
+from castlereg.regularizers import Regularizer
+from castlereg.regularizers.castle import castle_of
+
+
+def learned_graph(
+    networks: Networks,
+    names: Sequence[str],
+    regularizers: Sequence[Regularizer],
+    *,
+    held_out: HeldOut,
+    some_rows: Callable[[int], Table],
+    traits: ColumnTraits | None,
+    edges: EdgeRules | None,
+    agreement_of: str = "",
+    others: Sequence[Networks] = (),
+) -> CausalGraph:
+    """Make one graph of the edges of networks with the sub-networks of all columns.
+
+    The weight of an edge is the norm of its input weights, as in the paper; for the graph objective it is the edge
+    strength, on as many rows as ``some_rows`` is asked for. The threshold is the highest that costs no accuracy, or the
+    least weight of a strong edge, whichever is lower. Names and edges are in the user's order. The confidence counts
+    the graphs of these networks, and of ``others`` if there are any.
+    """
+    castle = castle_of(regularizers)
+    if castle is not None and castle.objective == "graph":
+        widest = max(networks.hidden_layer_sizes, default=1)
+        weights = networks.edge_strengths(some_rows(enough_rows(networks.layout, widest)))
+    else:
+        weights = networks.edge_weights()
+    mean = np.asarray(weights.mean(axis=0))
+    required = None if edges is None else edges.required
+    threshold = min(sparsest_threshold(networks, mean, held_out), weakest_strong_weight(acyclic_cut(mean, required)))
+    return CausalGraph.from_members(
+        weights,
+        names,
+        target=list(names[networks.layout.n_features :]),
+        threshold=threshold,
+        replicas=np.concatenate([weights, *(other.edge_weights() for other in others)]) if others else None,
+        required=required,
+        traits=traits,
+        agreement_of=agreement_of,
+    )

@@ -1,0 +1,83 @@
+"""Greedy selection: which candidates predict together, and with which weights (Caruana et al., ICML 2004)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.targets import ClassTarget, Target
+
+Losses = Callable[[Sequence[NDArray[np.float64]]], NDArray[np.float64]]
+
+_ROUNDS = 30
+_LEAST_SHARE = 0.05  # candidates with less are left out of the final weights: they cost time and change little
+
+
+@dataclass(frozen=True)
+class RowLosses:
+    """The loss of every row, summed over targets, as a function of predictions of every target.
+
+    Squared errors are in units of the target's variance, log losses in units of the entropy of the classes: 1 is what
+    predicting the mean or the class shares costs.
+    """
+
+    targets: Sequence[Target]
+    truth: Sequence[NDArray[Any]]  # of each target, (rows,)
+
+    def __call__(self, predicted: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return the losses, shape (rows,), of values (rows,) or probabilities (rows, classes) of each target."""
+        total = np.zeros(len(self.truth[0]))
+        for target, truth, of_target in zip(self.targets, self.truth, predicted, strict=True):
+            if isinstance(target, ClassTarget):
+                codes = target.codes(truth)
+                shares = np.bincount(codes) / len(codes)
+                entropy = max(-float(np.log(shares[codes]).mean()), 1e-9)
+                likely = of_target[np.arange(len(codes)), codes]
+                total -= np.log(np.maximum(likely, 1e-12)) / entropy
+            else:
+                total += np.square(of_target - truth) / max(float(np.var(truth)), 1e-300)
+        return total
+
+
+def greedy_weights(
+    predictions: Sequence[Sequence[NDArray[np.float64]]], losses: Losses, rounds: int = _ROUNDS
+) -> NDArray[np.float64]:
+    """Return weights of candidates, summing to 1, that make their mean prediction of held-out rows good.
+
+    Beginning with the best candidate, each round adds the one, again if it was added before, whose addition lowers the
+    loss of the mean most. The weights are how often each was added.
+
+    Parameters
+    ----------
+    predictions : sequence of sequence of array
+        Of each candidate and each target, for rows that its networks were not trained on.
+    losses : callable
+        From predictions of every target to the loss of each row, see :class:`RowLosses`.
+    rounds : int
+
+    Examples
+    --------
+    Two candidates whose errors cancel, and one that knows nothing:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth, wrong = rng.normal(size=200), rng.normal(size=200)
+    >>> predictions = [[truth + wrong], [truth - wrong], [np.zeros(200)]]
+    >>> greedy_weights(predictions, lambda p: (p[0] - truth) ** 2).round(2)
+    array([0.5, 0.5, 0. ])
+    """
+    counts = np.zeros(len(predictions))
+    total: list[NDArray[np.float64]] = [np.zeros_like(of_target) for of_target in predictions[0]]
+    for size in range(1, rounds + 1):
+        means = [
+            losses([(t + p) / size for t, p in zip(total, candidate, strict=True)]).mean() for candidate in predictions
+        ]
+        best = int(np.argmin(means))
+        counts[best] += 1
+        total = [t + p for t, p in zip(total, predictions[best], strict=True)]
+    weights = np.where(counts >= _LEAST_SHARE * rounds, counts, 0.0)
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,164 @@
+"""A search over a pool: train stage by stage on common folds, and let a greedy selection of the candidates predict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+from tqdm.auto import tqdm
+
+from castlereg.data.table import Table
+from castlereg.fitted.blend import Blend, targets_only
+from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
+from castlereg.fitted.networks import Networks
+from castlereg.fitted.thresholds import selected_columns
+from castlereg.notices import warn_user
+from castlereg.search.ensemble import RowLosses, greedy_weights
+from castlereg.search.grid import Candidate, strengths_of, train_folds
+from castlereg.search.linear import linear_forms, solve_linear
+from castlereg.search.pool import Stage
+from castlereg.search.request import Assignment
+from castlereg.training import TrainedStack
+from castlereg.training.loop import OnInterrupt
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A candidate with a network for every fold."""
+
+    name: str
+    stage: str
+    candidate: Candidate  # empty for the linear form
+    stack: TrainedStack
+    networks: Networks
+    predicted: Sequence[NDArray[np.float64]]  # of held-out rows, each by the network that was not trained on it
+    loss: float  # of these rows
+    row_losses: NDArray[np.float64]  # (rows,)
+    seconds: float
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether the sub-networks of all columns were trained."""
+        return self.networks.has_all_nodes
+
+
+@dataclass
+class PoolRun:
+    """The search as it goes: what was trained so far."""
+
+    rows: Assignment
+    held_out: HeldOut
+    losses: RowLosses
+    trained: list[Trained] = field(default_factory=list)
+    used: NDArray[np.bool_] | None = None  # (folds, columns), which the refit kept; in the user's order
+
+    @classmethod
+    def of(cls, rows: Assignment) -> PoolRun:
+        """Begin with the held-out rows of the folds."""
+        held_out = rows.held_out(np.arange(len(rows.folds)))
+        return cls(rows, held_out, RowLosses(rows.preprocessing.targets, held_out.truth))
+
+    def run(
+        self,
+        stages: Sequence[Stage],
+        *,
+        verbose: bool = False,
+        on_interrupt: OnInterrupt = "raise",
+        time_limit: float | None = None,
+    ) -> None:
+        """Solve the linear forms, then train stage by stage; stop at the time limit, or by Ctrl-C if that is kept."""
+        deadline = None if time_limit is None else time.monotonic() + time_limit
+        table = self.rows.source
+        assert isinstance(table, Table)
+        self._solve_linear(table)
+        total = sum(len(stage.candidates) * len(self.rows.folds) * stage.plan.max_epochs for stage in stages)
+        with tqdm(total=total, desc="search", unit="epoch", leave=False, disable=not verbose) as bar:
+            for number, stage in enumerate(stages):
+                if number and deadline is not None and time.monotonic() > deadline:
+                    break
+                try:
+                    self._train(table, stage, bar, on_interrupt, deadline)
+                except KeyboardInterrupt:
+                    if on_interrupt == "raise":
+                        raise
+                    warn_user(f"the search was interrupted: {len(self.trained)} candidates were trained and are used")
+                    break
+
+    def _solve_linear(self, table: Table) -> None:
+        begun = time.perf_counter()
+        forms = linear_forms(table.layout)
+        stacks = solve_linear(table, self.rows.folds, forms)
+        seconds = (time.perf_counter() - begun) / len(forms)
+        for form, stack in zip(forms, stacks, strict=True):
+            self._add(form.name, "linear", (), stack, seconds)
+
+    def _train(self, table: Table, stage: Stage, bar: Any, on_interrupt: OnInterrupt, deadline: float | None) -> None:
+        begun = time.perf_counter()
+        used = self._selected() if stage.refit else None
+        bar.set_description(stage.name)
+        before = bar.n
+        grid = train_folds(
+            table,
+            self.rows.folds,
+            stage.plan,
+            candidates=stage.candidates,
+            seeds=self.rows.seeds,
+            progress=bar,
+            on_interrupt=on_interrupt,
+            used=used,
+            halving=True,
+            deadline=deadline,
+        )
+        bar.update(before + len(stage.candidates) * len(self.rows.folds) * stage.plan.max_epochs - bar.n)
+        seconds = (time.perf_counter() - begun) / len(grid.stacks)
+        for candidate, stack in zip(grid.candidates, grid.stacks, strict=True):
+            if np.isfinite(stack.validation_loss).all():
+                label = stage.label(stage.candidates.index(candidate))
+                self._add(label, stage.name, candidate, stack, seconds)
+
+    def _selected(self) -> list[NDArray[np.bool_]]:
+        """Select the columns of each fold by the best candidate of the first stage, as masks of nodes."""
+        of_first = [one for one in self.trained if one.stage in ("CASTLE", "sparse")]
+        best = min(of_first, key=lambda one: one.loss)
+        self.used = selected_columns(best.networks, self.held_out)
+        order = list(self.rows.preprocessing.order)
+        n_targets = len(self.rows.preprocessing.targets)
+        return [np.r_[used[order], np.ones(n_targets, bool)] for used in self.used]
+
+    def _add(self, name: str, stage: str, candidate: Candidate, stack: TrainedStack, seconds: float) -> None:
+        networks = Networks.of(self.rows.preprocessing, stack)
+        predicted = HeldOutPredictions.of(networks, self.held_out).predicted
+        by_row = self.losses(predicted)
+        if np.isfinite(by_row).all():
+            self.trained.append(
+                Trained(name, stage, candidate, stack, networks, predicted, float(by_row.mean()), by_row, seconds)
+            )
+
+    def blend(self) -> tuple[Blend, NDArray[np.float64]]:
+        """Select candidates greedily; return those that predict, and the weights of all."""
+        weights = greedy_weights([one.predicted for one in self.trained], self.losses)
+        chosen = np.flatnonzero(weights)
+        parts = tuple(targets_only(self.trained[i].networks) for i in chosen)
+        return Blend(parts, weights[chosen], tuple(self.trained[i].name for i in chosen)), weights
+
+    def results(self, weights: NDArray[np.float64]) -> dict[str, Any]:
+        """Lay out what is known of all candidates, as scikit-learn's searches do and with more columns."""
+        by_fold = [-np.array([one.row_losses[rows].mean() for rows in self.held_out.by_member]) for one in self.trained]
+        scores = np.array(by_fold)
+        results: dict[str, Any] = {
+            "candidate": [one.name for one in self.trained],
+            "stage": [one.stage for one in self.trained],
+            "weight": weights,
+            "loss": np.array([one.loss for one in self.trained]),
+            "mean_fit_time": np.array([one.seconds for one in self.trained]) / scores.shape[1],
+            "params": [strengths_of(one.candidate) for one in self.trained],
+        }
+        results |= {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}
+        results["mean_test_score"], results["std_test_score"] = scores.mean(axis=1), scores.std(axis=1)
+        results["rank_test_score"] = rankdata(-scores.mean(axis=1), method="min").astype(np.int32)
+        return results
