@@ -121,7 +121,7 @@ def _make(name: str) -> tuple[Any, Any, Any]:
         model = CastleClassifierCV((0.01,), cv=2, recipe=Recipe("robust"), **shallow)
         return model, table(), _terciles([1.0, 2.0, 5.0])
     if name == "NetworkRegressorCV":
-        options = {**QUICK, "hidden_layer_sizes": (), "one_standard_error": True}
+        options = {**QUICK, "hidden_layer_sizes": (), "search": "one_standard_error"}
         return NetworkRegressorCV([[L2(0.1)], [L2(0.01)]], cv=2, **options), *_numbers()
     if name == "NetworkClassifierCV":
         X, y = _numbers()

@@ -149,7 +149,7 @@ def test_edge_weights_are_those_of_the_chosen_candidate(diabetes: Any, best: str
 
 def test_one_standard_error_takes_the_stronger(diabetes: Any) -> None:
     grid = [[L2(1e-6)], [L2(1e-5)]]
-    assert NetworkRegressorCV(grid, one_standard_error=True, **QUICK).fit(*diabetes).best_index_ == 1
+    assert NetworkRegressorCV(grid, search="one_standard_error", **QUICK).fit(*diabetes).best_index_ == 1
 
 
 def test_order_of_rows_and_names_do_not_matter(diabetes: Any, model: CastleRegressorCV) -> None:
@@ -246,7 +246,10 @@ def test_more_folds_than_every_class_has_rows_raise() -> None:
         (CastleRegressorCV((-1,)), "each of reg_betas=-1 must be at least 0"),
         (CastleRegressorCV(castle="x"), r"castle='x' must be Castle\(\.\.\.\), a sequence of them, or None"),
         (CastleRegressorCV(castle=[]), r"castle=\[\] must be Castle"),
-        (CastleRegressorCV(one_standard_error=1), "one_standard_error=1 must be True or False"),
+        (CastleRegressorCV(search="quick"), "search='quick' is not one of"),
+        (CastleRegressorCV(time_limit=5), "time_limit has no effect with search='paper'"),
+        (CastleRegressorCV(search="fast", max_epochs=5), "max_epochs=5 has no effect with search='fast'"),
+        (CastleRegressorCV(search="fast", time_limit=0), "time_limit=0 must be"),
         (NetworkRegressorCV([]), "no candidates"),
         (NetworkRegressorCV([L2()]), "must be a sequence of sequences"),
     ],

@@ -22,7 +22,7 @@ OTHER_VALUES: dict[str, Any] = {
     **{"hidden_layer_sizes": (4,), "categorical_features": [0], "learning_rate": 0.1, "batch_size": 8},
     **{"max_epochs": 3, "n_members": 2, "bootstrap": True, "random_state": 1, "verbose": True},
     "unusable_columns": "drop",
-    **{"class_weight": "balanced", "cv": 3, "scoring": "r2", "one_standard_error": True},
+    **{"class_weight": "balanced", "cv": 3, "scoring": "r2", "search": "one_standard_error", "time_limit": 60},
 }
 
 
@@ -117,7 +117,6 @@ def test_grid_search_reaches(table: Any, name: str, values: list[Any]) -> None:
             CastleRegressorCV((0.1,), castle=Castle(0.5)),
             "castle has reg_beta=0.5, which has no effect here: give reg_betas",
         ),
-        (CastleRegressorCV(castle=[Castle(), Castle(objective="graph")]), "castle has objective='graph', but"),
     ],
 )
 def test_a_castle_that_contradicts_the_options_raises(table: Any, model: Any, message: str) -> None:

@@ -181,7 +181,7 @@ def cross_validated_candidates(api: Any) -> Results:
     X, y = _numbers()
     r = api.regularizers
     model = api.NetworkRegressorCV(
-        [[], [r.L2(0.1)], [r.L2(0.01)]], cv=3, max_epochs=5, one_standard_error=True, random_state=0
+        [[], [r.L2(0.1)], [r.L2(0.01)]], cv=3, max_epochs=5, search="one_standard_error", random_state=0
     )
     return results(model.fit(X, y), X)
 

@@ -19,14 +19,16 @@ Search = Literal["paper", "fast", "best"]
 
 _CASTLE_WIDTH = 32
 _WIDTH = 64
-_EMBEDDING = 8
-# Of more features, each step trains the sub-networks of some: its cost then hardly depends on how many there are.
+# Waves of a number cost as much as many plain columns: wide tables have fewer of them, or none.
+_EMBEDDING = ((40, 8), (100, 4))  # up to this many features, inputs of each number
+# Wide tables: each step trains the sub-networks of a few features, which are narrower, for fewer epochs.
 _MOST_FEATURES = 24
-_FEATURES_PER_STEP = 12
+_WIDE = {"width": 16, "features_per_step": 8, "epochs": 60}
 _LEARNING_RATE = 4e-3
 _PATIENCE = 40
-_EPOCHS = 150
-_FEW_ROWS, _MANY_ROWS = 1000, 10_000
+_EPOCHS = ((1000, 150), (10_000, 100))  # up to this many rows
+_EPOCHS_OF_MORE = 50
+_FEWEST_EPOCHS, _FEATURES_OF_ALL_EPOCHS = 50, 60  # wider tables have fewer epochs, down to these
 
 
 @dataclass(frozen=True)
@@ -67,35 +69,40 @@ def pool(search: Search, layout: Layout, n_rows: int, causal: bool = True) -> li
     ['CASTLE', 'embedded', 'embedded, sparse', 'refit']
     """
     best = search == "best"
-    batch = 64 if n_rows < _FEW_ROWS else 128 if n_rows < _MANY_ROWS else 256
-    epochs = _EPOCHS if n_rows < _MANY_ROWS else 60
-    wide = Plan(
-        (_WIDTH, _WIDTH),
-        (Phase(epochs),),
-        _LEARNING_RATE,
-        batch,
-        _PATIENCE,
-        input_init="glorot",
-        schedule="cosine",
-    )
-    sampled = _FEATURES_PER_STEP if layout.n_features > _MOST_FEATURES and causal else None
-    castle = Castle(features_per_step=sampled, acyclicity="auto")
-    if not causal:
-        castle = replace(castle, reconstruction=False, acyclicity=None)
+    batch = 64 if n_rows < 1000 else 128 if n_rows < 10_000 else 256
+    epochs = next((epochs for most, epochs in _EPOCHS if n_rows <= most), _EPOCHS_OF_MORE)
+    epochs = max(_FEWEST_EPOCHS, round(epochs * min(1.0, _FEATURES_OF_ALL_EPOCHS / layout.n_features)))
+    plan = Plan((_WIDTH, _WIDTH), (Phase(epochs),), _LEARNING_RATE, batch, _PATIENCE, schedule="cosine")
+    embedding = next((inputs for most, inputs in _EMBEDDING if layout.n_features <= most), 0)
+    wide = replace(plan, embedding=embedding)
+    start = replace(wide, input_init="glorot")
     betas = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1) if best else (0.001, 0.01, 0.1)
-    first = Stage(
-        "CASTLE" if causal else "sparse",
-        replace(wide, hidden_layer_sizes=(_CASTLE_WIDTH, _CASTLE_WIDTH), input_init="small"),
-        tuple((replace(castle, reg_beta=beta),) for beta in betas),
-    )
-    wide = replace(wide, embedding=_EMBEDDING)
-    small = replace(wide, input_init="small")
-    return [
-        first,
-        Stage("embedded", wide, _sparse([(0.0, 0.1), (0.0, 0.3), (0.003, 0.1)][: 3 if best else 2])),
-        Stage("embedded, sparse", small, _sparse([(0.01, 0.1), (0.03, 0.1), (0.01, 0.3)][: 3 if best else 2])),
-        Stage("refit", wide, _sparse([(0.0, 0.1), (0.0, 0.3), (0.003, 0.1)][: 3 if best else 2]), refit=True),
+    few = slice(None) if best else slice(2)
+    name = "embedded" if embedding else "wide"
+    stages = [
+        _first(plan, layout, causal, betas),
+        Stage(name, start, _sparse(((0.0, 0.1), (0.003, 0.1), (0.0, 0.3))[few])),
+        Stage(f"{name}, sparse", wide, _sparse(((0.01, 0.1), (0.03, 0.1), (0.01, 0.3))[few])),
+        Stage("refit", start, _sparse(((0.0, 0.1), (0.0, 0.3), (0.003, 0.1))[few]), refit=True),
     ]
+    if best and embedding:
+        stages.append(Stage("wide, sparse", plan, _sparse(((0.003, 0.1), (0.01, 0.1), (0.03, 0.1)))))
+    return stages
+
+
+def _first(plan: Plan, layout: Layout, causal: bool, betas: tuple[float, ...]) -> Stage:
+    """Return the stage that selects columns: CASTLE, or its sparsity only."""
+    if not causal:
+        plan = replace(plan, hidden_layer_sizes=(_CASTLE_WIDTH, _CASTLE_WIDTH))
+        castle = Castle(reconstruction=False, acyclicity=None)
+        return Stage("sparse", plan, tuple((replace(castle, reg_beta=beta),) for beta in betas))
+    if layout.n_features <= _MOST_FEATURES:
+        plan, castle = replace(plan, hidden_layer_sizes=(_CASTLE_WIDTH, _CASTLE_WIDTH)), Castle()
+    else:
+        width, epochs = _WIDE["width"], min(_WIDE["epochs"], plan.max_epochs)
+        plan = replace(plan, hidden_layer_sizes=(width, width), phases=(Phase(epochs),))
+        castle, betas = Castle(features_per_step=_WIDE["features_per_step"], acyclicity="auto"), betas[1::2]
+    return Stage("CASTLE", plan, tuple((replace(castle, reg_beta=beta),) for beta in betas))
 
 
 def _sparse(strengths: Sequence[tuple[float, float]]) -> tuple[Candidate, ...]:

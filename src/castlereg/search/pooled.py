@@ -98,10 +98,13 @@ class PoolRun:
             self._add(form.name, "linear", (), stack, seconds)
 
     def _train(self, table: Table, stage: Stage, bar: Any, on_interrupt: OnInterrupt, deadline: float | None) -> None:
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), bar.n
+        all_epochs = len(stage.candidates) * len(self.rows.folds) * stage.plan.max_epochs
         used = self._selected() if stage.refit else None
+        if self.used is not None and stage.refit and self.used.all():  # nothing else than was trained before
+            bar.update(all_epochs)
+            return
         bar.set_description(stage.name)
-        before = bar.n
         grid = train_folds(
             table,
             self.rows.folds,
@@ -114,7 +117,7 @@ class PoolRun:
             halving=True,
             deadline=deadline,
         )
-        bar.update(before + len(stage.candidates) * len(self.rows.folds) * stage.plan.max_epochs - bar.n)
+        bar.update(before + all_epochs - bar.n)
         seconds = (time.perf_counter() - begun) / len(grid.stacks)
         for candidate, stack in zip(grid.candidates, grid.stacks, strict=True):
             if np.isfinite(stack.validation_loss).all():
@@ -123,7 +126,8 @@ class PoolRun:
 
     def _selected(self) -> list[NDArray[np.bool_]]:
         """Select the columns of each fold by the best candidate of the first stage, as masks of nodes."""
-        of_first = [one for one in self.trained if one.stage in ("CASTLE", "sparse")]
+        first = next(one.stage for one in self.trained if one.stage != "linear")
+        of_first = [one for one in self.trained if one.stage == first]
         best = min(of_first, key=lambda one: one.loss)
         self.used = selected_columns(best.networks, self.held_out)
         order = list(self.rows.preprocessing.order)

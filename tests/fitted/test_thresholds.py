@@ -11,8 +11,7 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import read_columns
 from castlereg.data.targets import ClassTarget
 from castlereg.fitted.held_out import HeldOut
-from castlereg.fitted.networks import _losses
-from castlereg.fitted.thresholds import sparsest_threshold
+from castlereg.fitted.thresholds import _losses, sparsest_threshold
 from tests.fitted_models import fitted
 
 pytestmark = pytest.mark.xdist_group("model files")
@@ -43,7 +42,9 @@ def test_thresholds_encode_held_out_rows_once(which: str, n_encoded: int, monkey
         return encode(self, cells, **options)
 
     monkeypatch.setattr(Preprocessing, "encode", counted)
-    np.testing.assert_array_equal(_losses(networks, kept, held_out), expected)
+    np.testing.assert_array_equal(
+        _losses(networks, np.repeat(np.array(kept)[:, None], networks.n_members, axis=1), held_out), expected
+    )
     assert len(calls) == n_encoded and sum(calls) == len(cells)
     assert sparsest_threshold(networks, weights, held_out) == threshold
 
