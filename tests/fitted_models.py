@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -25,6 +28,7 @@ from castlereg import (
     Recipe,
 )
 from castlereg.regularizers import L2
+from castlereg.search import pool
 
 QUICK: dict[str, Any] = {"max_epochs": 2, "random_state": 0, "hidden_layer_sizes": (4, 4)}
 
@@ -127,20 +131,37 @@ def _make(name: str) -> tuple[Any, Any, Any]:
         X, y = _numbers()
         options = {**QUICK, "scoring": "neg_log_loss", "hidden_layer_sizes": [4]}
         return NetworkClassifierCV([[L2(0.1)], [L2(0.01)]], cv=3, **options), X, y > y.mean()
+    if name == "embedded and refitted":
+        recipe = Recipe(embedding=3, activation="silu", schedule="cosine", averaging=0.5, weight_decay=0.1, refit=True)
+        return CastleRegressor(recipe=recipe, n_members=2, **mixed), table(), _values()
+    if name == "pool of numbers":
+        return CastleRegressorCV(search="fast", cv=2, random_state=0), *_numbers()
+    if name == "pool of classes":
+        model = CastleClassifierCV(search="best", cv=2, categorical_features=["zone"], random_state=0)
+        return model, table(), _terciles(["low", "middle", "high"])
     raise KeyError(name)
 
 
 NAMES = [
     *("CastleRegressor", "NetworkRegressor", "CastleClassifier", "NetworkClassifier", "CastleMultiOutput"),
     *("NetworkMultiOutput", "CastleRegressorCV", "CastleClassifierCV", "NetworkRegressorCV", "NetworkClassifierCV"),
+    *("embedded and refitted", "pool of numbers", "pool of classes"),
 ]
+
+
+@contextmanager
+def short_pools() -> Iterator[None]:
+    """Train the candidates of a pool for three epochs only."""
+    with mock.patch.multiple(pool, _EPOCHS=((10**6, 3),), _FEWEST_EPOCHS=3):
+        yield
 
 
 @cache
 def fitted(name: str) -> Fitted:
     """Return the model of this class, which must not be changed."""
     model, X, y = _make(name)
-    model.fit(X, y)
+    with short_pools():
+        model.fit(X, y)
     unseen = unseen_table() if isinstance(X, pd.DataFrame) else X[:20]
     if isinstance(X, pd.DataFrame) and "since" in X:
         unseen = unseen.assign(since=X["since"][:20])

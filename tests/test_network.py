@@ -9,7 +9,20 @@ import pytest
 from scipy.stats import logistic
 
 from castlereg.layout import Layout, Node
-from castlereg.network import Form, edge_weights, forward, initialize, mask_inputs, pack, select, target_outputs, unpack
+from castlereg.network import (
+    Activation,
+    Form,
+    edge_weights,
+    forward,
+    initialize,
+    mask_inputs,
+    network_inputs,
+    pack,
+    select,
+    squared_adjacency,
+    target_outputs,
+    unpack,
+)
 
 SIZES = [(), (6,), (5, 7), (4, 3, 2)]
 
@@ -123,3 +136,53 @@ def test_edges_into_logits_are_in_units_of_their_noise(
         channels = weights[mixed_layout.channel_nodes == cause].astype(np.float64)
         norms = np.linalg.norm(channels, axis=(0, 2))
         np.testing.assert_allclose(found[cause], norms / [1, 1, unit, unit, 1])
+
+
+EMBEDDED = Layout((Node(), Node("categorical", 3), Node("binary"), Node(missing=True), Node(target=True)), embedding=3)
+
+
+def test_all_inputs_of_a_number_belong_to_its_node(rng: np.random.Generator) -> None:
+    parameters = mask_inputs(initialize(EMBEDDED, (5, 5), seed=0, input_init="glorot"), EMBEDDED.edge_mask())
+    assert parameters.input_weights.shape[0] == EMBEDDED.n_inputs == EMBEDDED.n_channels + 2 * 3
+    np.testing.assert_array_equal(EMBEDDED.input_nodes[-6:], [0, 0, 0, 3, 3, 3])
+    x = rng.normal(size=(4, EMBEDDED.n_channels)).astype(np.float32)
+    other = x.copy()
+    other[:, 0] += 1
+    changed = np.abs(np.asarray(forward(parameters, jnp.asarray(other)) - forward(parameters, jnp.asarray(x)))).max(
+        axis=0
+    )
+    assert changed[0, 0] == 0 and (changed[1:, 0] > 0).all()
+    by_hand = np.zeros((5, 5))
+    for row, node in zip(np.asarray(parameters.input_weights), EMBEDDED.input_nodes, strict=True):
+        by_hand[node] += np.square(row).sum(axis=-1)
+    np.testing.assert_allclose(squared_adjacency(parameters.input_weights, EMBEDDED), by_hand, rtol=1e-5)
+
+
+def test_waves_are_cosines_on_the_host_and_nearly_so_in_programs(rng: np.random.Generator) -> None:
+    embedding = initialize(EMBEDDED, (5, 5), seed=0).embedding
+    assert embedding is not None
+    embedding = embedding._replace(frequencies=np.asarray(embedding.frequencies) * 20)  # several turns
+    x = rng.normal(size=(50, EMBEDDED.n_channels))
+    inputs = network_inputs(embedding, x)  # type: ignore[arg-type]
+    for i, channel in enumerate((0, 5)):
+        waves = np.cos(2 * np.pi * (x[:, [channel]] * embedding.frequencies[i] + embedding.phases[i]))
+        at = EMBEDDED.n_channels + 3 * i
+        np.testing.assert_allclose(inputs[:, at : at + 3], waves @ embedding.weights[i], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(network_inputs(embedding, jnp.asarray(x, jnp.float32)), inputs, atol=2e-5)
+
+
+def test_embedded_networks_survive_packing(rng: np.random.Generator) -> None:
+    parameters = initialize(EMBEDDED, (5, 4), seed=0, activation="silu")
+    back = unpack(pack(parameters), Form((5, 4), "silu"), EMBEDDED)
+    assert jax.tree.structure(back) == jax.tree.structure(parameters)
+    jax.tree.map(np.testing.assert_array_equal, back, parameters)
+    x = rng.normal(size=(6, EMBEDDED.n_channels)).astype(np.float32)
+    on_host = forward(parameters, x)  # type: ignore[arg-type]
+    assert isinstance(on_host, np.ndarray)
+    np.testing.assert_allclose(on_host, forward(parameters, jnp.asarray(x)), rtol=1e-4, atol=1e-5)
+
+
+def test_silu_is_the_input_times_its_logistic() -> None:
+    z = np.linspace(-5, 5, 11)
+    np.testing.assert_allclose(Activation("silu")(z), z / (1 + np.exp(-z)))  # type: ignore[arg-type]
+    np.testing.assert_allclose(Activation("silu")(jnp.asarray(z)), z / (1 + np.exp(-z)), rtol=1e-5)

@@ -41,9 +41,9 @@ def main() -> None:
     if set(given.methods) <= set(rivals.RIVALS):
         run.run(given.methods, rivals.predict, chosen, Path(folder))
     else:
-        from benchmarks.accuracy import ours
+        from benchmarks.accuracy.ours import predict
 
-        run.run(given.methods, ours.predict, chosen, Path(folder))
+        run.run(given.methods, predict, chosen, Path(folder))
 
 
 if __name__ == "__main__":

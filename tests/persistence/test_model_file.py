@@ -132,7 +132,7 @@ def test_all_that_was_learned_comes_back(which: str, folder: Path) -> None:
 
 
 def test_every_estimator_is_tested() -> None:
-    assert set(NAMES) == set(ESTIMATORS) == set(estimators.__all__)
+    assert set(NAMES) >= set(ESTIMATORS) == set(estimators.__all__)
 
 
 def test_graphs_have_all_their_parts(folder: Path) -> None:

@@ -19,6 +19,7 @@ from castlereg.regularizers import (
     Autoencoder,
     BatchNorm,
     Castle,
+    Corruption,
     Dropout,
     InputNoise,
     MixUp,
@@ -38,6 +39,7 @@ STRATEGIES: dict[str, tuple[Regularizer, Regularizer]] = {
     "batch norm": (BatchNorm(0.9), BatchNorm(0.5)),
     "input noise": (InputNoise(0.1), InputNoise(0.01)),
     "mixup": (MixUp(0.2), MixUp(1.0)),
+    "corruption": (Corruption(0.1), Corruption(0.4)),
 }
 # CASTLE's switches, for the tests that train nothing.
 VARIANTS: dict[str, tuple[Regularizer, Regularizer]] = STRATEGIES | {

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from castlereg.layout import Layout, Node
 from castlereg.losses import Batch
 from castlereg.regularizers import InputNoise
 
@@ -14,7 +15,7 @@ def test_inputs_get_noise_of_the_stated_size_and_nothing_else_does(rng: np.rando
     noise, steps = InputNoise(0.1), 500
     words = jnp.asarray(noise.draw(rng, steps, ()))
     batch = Batch(*(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((16, 3), (16, 3, 1), (16,))))
-    noisy = jax.vmap(lambda w: noise.on_batch(batch, w))(words)
+    noisy = jax.vmap(lambda w: noise.on_batch(batch, w, Layout((Node(), Node(target=True)))))(words)
     added = np.asarray(noisy.inputs - batch.inputs)
     n = added.size
     assert abs(added.mean()) < 5 * 0.1 / np.sqrt(n)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 # Ten folds of four betas train forty networks: beyond this many rows one network is trained instead.
 _MOST_ROWS_OF_FOLDS = 20_000
+_EPOCHS = 200
 _FIRST_ROWS = 65_536  # of a streamed table, which decide the task
 _FEWEST_SCORED = 10  # held-out rows
 _SHOWN = ("R2", "RMSE", "accuracy", "AUROC", "log loss")  # of the scores of held-out rows
@@ -62,10 +63,17 @@ def fit(
         float | None, typer.Option(min=0, help="Strength of sparsity (default: chosen by folds; 0.01 with --stream).")
     ] = None,
     folds: Annotated[int | None, typer.Option(min=2, help="Folds to choose beta by (default: 10).")] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(help="paper (default) chooses beta; fast and best are pools of networks."),
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(min=1, help="Seconds after which --search fast or best ends with the best so far.")
+    ] = None,
     members: Annotated[
         int | None, typer.Option(min=1, help="Networks to average, with --beta or --stream (default: 1).")
     ] = None,
-    epochs: Epochs = 200,
+    epochs: Epochs = _EPOCHS,
     stream: Annotated[bool, typer.Option("--stream", help="Read the table in pieces, if it exceeds memory.")] = False,
     seed: Seed = 0,
     separator: Separator = None,
@@ -81,7 +89,7 @@ def fit(
     check_model_name("--output", output)
     check_page_name("--report", report)
     if stream:
-        _check_stream(table, target, folds, report)
+        _check_stream(table, target, folds, search, report)
     from castlereg.data.files import TableFile, check_columns
 
     text = text_options(separator, decimal, encoding)
@@ -105,8 +113,12 @@ def fit(
         if folds is not None and not by_folds:
             limits = f"one --target, no --beta and at most {_MOST_ROWS_OF_FOLDS} rows"
             stop(f"--folds has no effect here: folds choose beta with {limits}; leave --folds out")
+        _check_search(search, time_limit, epochs, by_folds)
+        if search in ("fast", "best"):
+            del options["max_epochs"]
+        searched = {"cv": folds, "search": search or "paper", "time_limit": time_limit, **options}
         truth = one_or_all(y)
-        model = _estimator(chosen, {"cv": folds or 10, **options} if by_folds else single, by_folds).fit(X, truth)
+        model = _estimator(chosen, searched if by_folds else single, by_folds).fit(X, truth)
     if output is not None:
         from castlereg import save
 
@@ -131,6 +143,19 @@ def fit(
     print_facts(facts, _labels(facts, why, task), as_json)
 
 
+def _check_search(search: str | None, time_limit: float | None, epochs: int, by_folds: bool) -> None:
+    if search is not None and not by_folds:
+        limits = f"one --target, no --beta and at most {_MOST_ROWS_OF_FOLDS} rows"
+        stop(f"--search has no effect here: it chooses by folds with {limits}; leave --search out")
+    if search not in (None, "paper", "fast", "best"):
+        stop(f"--search {search} is not one of paper, fast, best")
+    pooled = search in ("fast", "best")
+    if time_limit is not None and not pooled:
+        stop("--time-limit has no effect without --search fast or best; leave it out")
+    if pooled and epochs != _EPOCHS:
+        stop(f"--epochs has no effect with --search {search}, whose candidates have their own; leave it out")
+
+
 def _estimator(task: str, options: dict[str, Any], by_folds: bool = False) -> Any:
     import castlereg
 
@@ -138,11 +163,13 @@ def _estimator(task: str, options: dict[str, Any], by_folds: bool = False) -> An
     return getattr(castlereg, f"{name}CV" if by_folds else name)(**options)
 
 
-def _check_stream(table: Path, targets: list[str], folds: int | None, report: Path | None) -> None:
+def _check_stream(table: Path, targets: list[str], folds: int | None, search: str | None, report: Path | None) -> None:
     if str(table) == "-":
         stop("--stream reads the table twice, which standard input does not allow: write it to a file")
     if len(targets) > 1:
         stop("--stream takes one --target")
+    if search is not None:
+        stop("--search has no effect with --stream: beta is fixed; give --beta, or leave --stream out")
     if folds is not None:
         stop("--folds has no effect with --stream: beta is fixed; give --beta, or leave --stream out")
     if report is not None:

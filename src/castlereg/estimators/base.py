@@ -117,6 +117,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             clipped=recipe.scaling == "robust",
             validation_fraction=recipe.validation_fraction,
             cross_validation=cross_validation,
+            refit=recipe.refit,
             verbose=bool(self.verbose),
         )
 
@@ -164,6 +165,11 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             check_integer(name, getattr(self, name))
         for candidate in self._candidates():
             castle = castle_of(candidate)
+            if self.recipe and self.recipe.refit and (castle is None or castle.sparsity is None):
+                raise ValueError(
+                    "recipe has refit=True, but there is no Castle whose sparsity selects columns: use CastleRegressor "
+                    "or CastleClassifier, or leave refit out"
+                )
             if self.recipe and self.recipe.warmup and castle is not None and castle.objective == "graph":
                 raise ValueError(
                     f"recipe has warmup={self.recipe.warmup}, but objective='graph' has its own phases: leave it at 0"
@@ -193,6 +199,16 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def validation_loss_(self) -> float:
         """Mean validation loss of the networks, each at its best epoch."""
         return self._fitted().validation_loss
+
+    @property
+    def selected_features_(self) -> list[str]:
+        """Columns that a refit kept, in at least half of its networks."""
+        selected = self._fitted().selected
+        if selected is None:
+            raise AttributeError(
+                f"this {type(self).__name__} did not select columns: use recipe=Recipe(refit=True), or search='fast'"
+            )
+        return [self.model_.preprocessing.schema[j].name for j in selected]
 
     @property
     def n_outputs_(self) -> int:

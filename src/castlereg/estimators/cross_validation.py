@@ -10,7 +10,7 @@ import copy
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 Search = Literal["paper", "one_standard_error", "fast", "best"]
-FOLDS, FOLDS_OF_POOL = 10, 5
+FOLDS, FOLDS_OF_POOL, REPEATS_OF_BEST = 10, 5, 2
 # Options that say how the candidates of a grid are trained and chosen; a pool has its own.
 _OF_THE_GRID = (
     *("reg_betas", "candidates", "castle", "regularizers", "hidden_layer_sizes", "recipe"),
@@ -97,7 +97,8 @@ class CrossValidated(NetworkEstimator):
             is_classifier(self),
             score,
             one_standard_error=self.search == "one_standard_error",
-            pool=cast(Any, self.search) if self._has_pool else None,
+            repeats=REPEATS_OF_BEST if self.search == "best" else 1,
+            pool=self._has_pool,
             causal=isinstance(self, CastleOptions),
             time_limit=self.time_limit,
         )
@@ -152,14 +153,6 @@ class CrossValidated(NetworkEstimator):
         frame = pd.DataFrame({name: results[name] for name in names})
         frame["seconds"] = results["mean_fit_time"] * len(self._book.folds)
         return frame.sort_values("loss", ignore_index=True)
-
-    @property
-    def selected_features_(self) -> list[str]:
-        """Columns that the refit of the search kept, in at least half of the folds."""
-        selected = self._fitted().selected
-        if selected is None:
-            raise AttributeError(f"this {type(self).__name__} did not select columns: use search='fast' or 'best'")
-        return [self.model_.preprocessing.schema[j].name for j in selected]
 
     @property
     def cv_results_(self) -> dict[str, Any]:

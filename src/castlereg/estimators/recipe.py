@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from castlereg.network import ActivationName
-from castlereg.options import check_choice, check_fraction, check_integer, check_number, check_share
+from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_share
 from castlereg.training.plan import Batches, Schedule, Start
 
 
@@ -46,6 +46,10 @@ class Recipe:
         Inputs that the network computes of each number by learned waves, beside the number itself, see
         :class:`castlereg.network.Embedding`; 8 suits tables with thresholds and bumps. All inputs of a column belong to
         its node, so the graph has the same nodes.
+    refit : bool
+        Discover, then refit: keep the columns that CASTLE needs for the target, as few as predict the validation rows
+        nearly as well, and train networks anew on these without CASTLE's penalty. The graph stays that of CASTLE;
+        ``selected_features_`` names the columns.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class Recipe:
     averaging: float | None = None
     weight_decay: float | None = None
     embedding: int = 0
+    refit: bool = False
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, ["standard", "robust"])
@@ -82,6 +87,7 @@ class Recipe:
         if self.weight_decay is not None:
             check_number("weight_decay", self.weight_decay, least=0)
         check_integer("embedding", self.embedding, least=0)
+        check_flag("refit", self.refit)
 
 
 DEFAULT_RECIPE = Recipe()

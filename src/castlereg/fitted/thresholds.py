@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.targets import ClassTarget
 from castlereg.fitted.held_out import HeldOut, evenly
 from castlereg.fitted.networks import Networks
@@ -56,6 +57,17 @@ def selected_columns(networks: Networks, held_out: HeldOut) -> NDArray[np.bool_]
     losses = _losses(networks, kept, held_out)
     chosen: NDArray[np.bool_] = kept[_as_good_as_the_best(losses)[0]]
     return chosen
+
+
+def by_node(used: NDArray[np.bool_], preprocessing: Preprocessing) -> list[NDArray[np.bool_]]:
+    """Turn masks of columns in the user's order, one for each member, into masks of nodes, the targets included."""
+    targets = np.ones(len(preprocessing.targets), bool)
+    return [np.r_[of_member[list(preprocessing.order)], targets] for of_member in used]
+
+
+def usual_columns(used: NDArray[np.bool_]) -> tuple[int, ...]:
+    """Return the columns that at least half of the members use."""
+    return tuple(int(j) for j in np.flatnonzero(used.mean(axis=0) >= 0.5))
 
 
 def _into_targets(weights: Any, layout: Layout) -> NDArray[np.float64]:

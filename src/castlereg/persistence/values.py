@@ -30,7 +30,8 @@ CLASSES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         *(regularizers.Castle, regularizers.L1, regularizers.L2, regularizers.Dropout, regularizers.Autoencoder),
-        *(regularizers.BatchNorm, regularizers.InputNoise, regularizers.MixUp, EdgeConstraints, Recipe),
+        *(regularizers.BatchNorm, regularizers.Corruption, regularizers.InputNoise, regularizers.MixUp),
+        *(EdgeConstraints, Recipe),
         *(splitters.KFold, splitters.StratifiedKFold, splitters.GroupKFold, splitters.StratifiedGroupKFold),
         *(splitters.ShuffleSplit, splitters.StratifiedShuffleSplit, splitters.GroupShuffleSplit),
         *(splitters.TimeSeriesSplit, splitters.PredefinedSplit, splitters.LeaveOneOut, splitters.LeaveOneGroupOut),

@@ -6,6 +6,7 @@ None at all is the paper's Baseline: only early stopping.
 from castlereg.regularizers.autoencoder import Autoencoder
 from castlereg.regularizers.batch_norm import BatchNorm
 from castlereg.regularizers.castle import Castle
+from castlereg.regularizers.corruption import Corruption
 from castlereg.regularizers.dropout import Dropout
 from castlereg.regularizers.input_noise import InputNoise
 from castlereg.regularizers.l1 import L1
@@ -13,4 +14,16 @@ from castlereg.regularizers.l2 import L2
 from castlereg.regularizers.mixup import MixUp
 from castlereg.regularizers.protocol import Own, Regularizer
 
-__all__ = ["L1", "L2", "Autoencoder", "BatchNorm", "Castle", "Dropout", "InputNoise", "MixUp", "Own", "Regularizer"]
+__all__ = [
+    "L1",
+    "L2",
+    "Autoencoder",
+    "BatchNorm",
+    "Castle",
+    "Corruption",
+    "Dropout",
+    "InputNoise",
+    "MixUp",
+    "Own",
+    "Regularizer",
+]

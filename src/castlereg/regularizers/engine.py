@@ -92,7 +92,7 @@ def regularized_loss(
     own, drawn = own or (Own(),) * len(regularizers), drawn or ((),) * len(regularizers)
     node_weight = jnp.ones(layout.n_nodes, batch.inputs.dtype) if node_weight is None else node_weight
     for regularizer, numbers in zip(regularizers, drawn, strict=True):
-        batch = regularizer.on_batch(batch, numbers)
+        batch = regularizer.on_batch(batch, numbers, layout)
     if sampled is not None and parameters.input_weights.shape[1] == layout.n_nodes:  # of all sub-networks
         h = acyclicity_of(regularizers, layout.n_nodes)
         if cycles is None and h is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from castlereg.layout import Layout
 from castlereg.losses import Batch
 from castlereg.options import check_number
 from castlereg.regularizers.protocol import Regularizer, key, random_words
@@ -38,7 +39,7 @@ class InputNoise(Regularizer):
         """Draw a key for every step."""
         return random_words(rng, steps)
 
-    def on_batch(self, batch: Batch, drawn: Array) -> Batch:
+    def on_batch(self, batch: Batch, drawn: Array, layout: Layout) -> Batch:
         """Add the noise."""
         noise = jax.random.normal(key(drawn), batch.inputs.shape, batch.inputs.dtype)
         return batch._replace(inputs=batch.inputs + self.sigma * noise)

@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from castlereg.layout import Layout
 from castlereg.losses import Batch
 from castlereg.options import check_number
 from castlereg.regularizers.protocol import Regularizer
@@ -43,7 +44,7 @@ class MixUp(Regularizer):
         """Draw for every step the share of the first row, and how far the partners are away as a share of the batch."""
         return np.column_stack([rng.beta(self.alpha, self.alpha, steps), rng.random(steps)]).astype(np.float32)
 
-    def on_batch(self, batch: Batch, drawn: Array) -> Batch:
+    def on_batch(self, batch: Batch, drawn: Array, layout: Layout) -> Batch:
         """Mix the rows; rows that only fill up the batch stay out of it."""
         share, turn = drawn[0], drawn[1]
         place = jnp.arange(len(batch.weight))

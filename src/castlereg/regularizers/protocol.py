@@ -10,7 +10,7 @@ hook               purpose
 =================  ==================================================================================
 ``start``          its own state: trained arrays, and arrays that change without being trained
 ``draw``           random numbers for every step, drawn on the host
-``on_batch``       change the rows of a step (input noise, MixUp)
+``on_batch``       change the rows of a step (input noise, MixUp, corruption)
 ``on_parameters``  change the weights that a step runs with
 ``on_dense``       change what a dense layer returns, before its ReLU (batch norm)
 ``on_hidden``      change hidden units, after the ReLU (dropout)
@@ -88,7 +88,7 @@ class Regularizer:
         """Draw the random numbers of one epoch on the host: arrays of shape (steps, ...)."""
         return ()
 
-    def on_batch(self, batch: Batch, drawn: Any) -> Batch:
+    def on_batch(self, batch: Batch, drawn: Any, layout: Layout) -> Batch:
         """Change the rows of a step."""
         return batch
 

@@ -15,6 +15,7 @@ from castlereg import estimators
 from castlereg.data.targets import NumericTarget, Target, TargetKind
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
+from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.notices import FitWarning
 from castlereg.regularizers.castle import castle_of
 from castlereg.report.rivals import MOST_ROWS, RIVALS, predicted_by
@@ -110,6 +111,8 @@ def model_name(model: NetworkEstimator) -> str:
 def single(model: NetworkEstimator) -> NetworkEstimator:
     """Return the estimator to train in each fold: of a cross-validated one, that with its strengths and networks."""
     book = model.model_.folds
+    if isinstance(model, CrossValidated) and model.search in ("fast", "best"):
+        return clone(model).set_params(verbose=False)
     if (model if book is None else book).regularizers is None:
         raise ValueError(
             f"this {type(model).__name__} cannot be trained again to measure how well it predicts, because its file "

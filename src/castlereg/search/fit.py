@@ -16,10 +16,12 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_split
 from castlereg.data.table import MOST_AT_ONCE, Table, blocks
 from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted_by_class
+from castlereg.fitted.blend import Blend
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions, Predictor, evenly
 from castlereg.fitted.learned_graph import learned_graph
 from castlereg.fitted.model import FittedModel, FoldBook
 from castlereg.fitted.networks import Networks
+from castlereg.fitted.thresholds import by_node, selected_columns, usual_columns
 from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.notices import FitWarning, warn_user
@@ -41,7 +43,7 @@ def fit(request: FitRequest) -> FittedModel:
         check_regularizers(candidate, request.plan.hidden_layer_sizes)
     with request.data.prepared(request) as rows:
         _check_required(rows.preprocessing, request.edges)
-        if request.cross_validation is not None and request.cross_validation.pool is not None:
+        if request.cross_validation is not None and request.cross_validation.pool:
             return _fit_pool(request, request.cross_validation, rows)
         begun = time.perf_counter()
         grid = train_folds(
@@ -75,25 +77,54 @@ def fit(request: FitRequest) -> FittedModel:
                 edges=request.edges,
                 agreement_of=_agreement_of(request, networks.n_members),
             )
+        predictor: Networks | Blend = networks
+        blend, selected = None, None
+        if request.refit:
+            blend, selected = _refitted(request, rows, networks, trained, grid.candidates[best], held_out)
+            predictor = blend
         book = None
         if results is not None and rows.fold_rows is not None:
             folds, seeds, left_out = rows.fold_rows.folds, rows.fold_rows.seeds, rows.fold_rows.left_out
-            errors = [_errors(networks.of_members(np.array([i])), left_out(fold)) for i, fold in enumerate(trained)]
+            errors = [_errors(predictor.of_members(np.array([i])), left_out(fold)) for i, fold in enumerate(trained)]
             book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
-        predictions = HeldOutPredictions.of(networks, held_out)
+        predictions = HeldOutPredictions.of(predictor, held_out)
         for doubt in doubts(rows, grid, scores, best, predictions):
             warn_user(doubt, FitWarning)
         loss = float(stack.validation_loss.mean())
-        return FittedModel(networks, stack.history, loss, graph, book, predictions)
+        return FittedModel(networks, stack.history, loss, graph, book, predictions, blend, selected)
+
+
+def _refitted(
+    request: FitRequest,
+    rows: Assignment,
+    networks: Networks,
+    trained: NDArray[np.int64],
+    candidate: Candidate,
+    held_out: HeldOut,
+) -> tuple[Blend, tuple[int, ...]]:
+    """Train networks without CASTLE on the columns that each CASTLE network needs; return also the usual columns."""
+    used = selected_columns(networks, held_out)
+    grid = train_folds(
+        rows.source,
+        [rows.folds[i] for i in trained],
+        request.plan,
+        candidates=[[part for part in candidate if castle_of([part]) is None]],
+        seeds=[rows.seeds[i] for i in trained],
+        progress=request.verbose,
+        on_interrupt=request.on_interrupt,
+        used=by_node(used, rows.preprocessing),
+    )
+    refitted = Networks.of(rows.preprocessing, grid.stacks[0])
+    return Blend((refitted,), np.ones(1), ("refit",)), usual_columns(used)
 
 
 def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> FittedModel:
     """Search a pool of candidates; the graph is that of its best CASTLE networks."""
-    assert rules.pool is not None and rows.fold_rows is not None
+    assert rows.fold_rows is not None
     n_rows = int(rows.counts()[0].sum())
     run = PoolRun.of(rows)
     run.run(
-        pool(rules.pool, rows.preprocessing.layout, n_rows, rules.causal),
+        pool(rows.preprocessing.layout, n_rows, rules.causal),
         verbose=request.verbose,
         on_interrupt=request.on_interrupt,
         time_limit=rules.time_limit,
@@ -123,9 +154,7 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
     for doubt in doubts(rows, None, None, best, predictions):
         warn_user(doubt, FitWarning)
     loss = float(run.losses(predictions.predicted).mean())
-    selected = None
-    if run.used is not None:
-        selected = tuple(int(j) for j in np.flatnonzero(run.used.mean(axis=0) >= 0.5))
+    selected = None if run.used is None else usual_columns(run.used)
     return FittedModel(main.networks, main.stack.history, loss, graph, book, predictions, blend, selected)
 
 
@@ -346,9 +375,10 @@ def _user_folds(
     if isinstance(rules.cv, int | np.integer):
         first = np.sort(np.unique(rows.index, return_index=True)[1])
         kept = rows.index[first]
-        state = int(fit_stream(seed, OfFit.FOLD_ROWS).generate_state(1)[0])
-        cut = folds(rules.cv, len(kept), random_state=state, classes=preprocessing.classes_of(rows.take(first)))
-        return [(kept[train], kept[held]) for train, held in cut]
+        classes = preprocessing.classes_of(rows.take(first))
+        states = fit_stream(seed, OfFit.FOLD_ROWS).generate_state(rules.repeats)
+        cuts = [folds(rules.cv, len(kept), random_state=int(state), classes=classes) for state in states]
+        return [(kept[train], kept[held]) for cut in cuts for train, held in cut]
     return folds(
         rules.cv, len(rules.y), random_state=0, y=rules.y, groups=rules.groups, is_classifier=rules.is_classifier
     )

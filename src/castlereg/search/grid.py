@@ -202,7 +202,8 @@ _MARGIN = 0.1  # of the best loss
 def clearly_worse(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return which candidates to give up, given losses of shape (candidates, folds).
 
-    Those whose loss is above the best one's by a tenth and by two standard errors of the difference over folds.
+    Those whose loss is above the best one's by a tenth and by two standard errors of the difference over folds. One
+    without a finite loss on every fold yet is not given up.
 
     Examples
     --------

@@ -124,7 +124,7 @@ def _solve_classes(
     if len(present) == 1:
         offset[:, 0 if target.kind == "binary" else present[0]] = -_ABSENT if present[0] else _ABSENT
         return found, offset
-    model = LogisticRegression(warm_start=True, max_iter=_MOST_STEPS, tol=1e-3)
+    model = LogisticRegression(warm_start=True, max_iter=_MOST_STEPS, tol=1e-4)
     for i in np.argsort([-form.strength for form in forms], kind="stable"):
         model.C = 1 / (forms[i].strength * len(codes))
         with warnings.catch_warnings():

@@ -1,22 +1,19 @@
 """The candidates of ``search="fast"`` and ``search="best"``: stages of networks, each trained as one stack.
 
-The settings were chosen on five tables of the accuracy benchmark, on splits that it does not report; see
-docs/accuracy.md.
+Both have the same candidates; ``"best"`` trains them on two sets of folds. The settings were chosen on five tables of
+the accuracy benchmark, on splits that it does not report; see docs/accuracy.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from castlereg.layout import Layout
 from castlereg.regularizers import Castle, Dropout
 from castlereg.search.grid import Candidate
 from castlereg.training import Phase, Plan
 
-Search = Literal["paper", "fast", "best"]
-
+_BETAS = (0.001, 0.01, 0.1)
 _CASTLE_WIDTH = 32
 _WIDTH = 64
 # Waves of a number cost as much as many plain columns: wide tables have fewer of them, or none.
@@ -51,12 +48,11 @@ class Stage:
         return ", ".join(parts)
 
 
-def pool(search: Search, layout: Layout, n_rows: int, causal: bool = True) -> list[Stage]:
+def pool(layout: Layout, n_rows: int, causal: bool = True) -> list[Stage]:
     """Return the stages of a search for a table.
 
     Parameters
     ----------
-    search : {"fast", "best"}
     layout : Layout
     n_rows : int
     causal : bool
@@ -65,48 +61,42 @@ def pool(search: Search, layout: Layout, n_rows: int, causal: bool = True) -> li
     Examples
     --------
     >>> from castlereg.layout import Layout, Node
-    >>> [stage.name for stage in pool("fast", Layout((Node(), Node(), Node(target=True))), 500)]
+    >>> [stage.name for stage in pool(Layout((Node(), Node(), Node(target=True))), 500)]
     ['CASTLE', 'embedded', 'embedded, sparse', 'refit']
     """
-    best = search == "best"
     batch = 64 if n_rows < 1000 else 128 if n_rows < 10_000 else 256
     epochs = next((epochs for most, epochs in _EPOCHS if n_rows <= most), _EPOCHS_OF_MORE)
     epochs = max(_FEWEST_EPOCHS, round(epochs * min(1.0, _FEATURES_OF_ALL_EPOCHS / layout.n_features)))
     plan = Plan((_WIDTH, _WIDTH), (Phase(epochs),), _LEARNING_RATE, batch, _PATIENCE, schedule="cosine")
     embedding = next((inputs for most, inputs in _EMBEDDING if layout.n_features <= most), 0)
-    wide = replace(plan, embedding=embedding)
-    start = replace(wide, input_init="glorot")
-    betas = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1) if best else (0.001, 0.01, 0.1)
-    few = slice(None) if best else slice(2)
+    small = replace(plan, embedding=embedding)
+    usual = replace(small, input_init="glorot")
     name = "embedded" if embedding else "wide"
-    stages = [
-        _first(plan, layout, causal, betas),
-        Stage(name, start, _sparse(((0.0, 0.1), (0.003, 0.1), (0.0, 0.3))[few])),
-        Stage(f"{name}, sparse", wide, _sparse(((0.01, 0.1), (0.03, 0.1), (0.01, 0.3))[few])),
-        Stage("refit", start, _sparse(((0.0, 0.1), (0.0, 0.3), (0.003, 0.1))[few]), refit=True),
+    return [
+        _first(plan, layout, causal),
+        Stage(name, usual, _sparse((0.0, 0.1), (0.003, 0.1))),
+        Stage(f"{name}, sparse", small, _sparse((0.01, 0.1), (0.03, 0.1))),
+        Stage("refit", usual, _sparse((0.0, 0.1), (0.0, 0.3)), refit=True),
     ]
-    if best and embedding:
-        stages.append(Stage("wide, sparse", plan, _sparse(((0.003, 0.1), (0.01, 0.1), (0.03, 0.1)))))
-    return stages
 
 
-def _first(plan: Plan, layout: Layout, causal: bool, betas: tuple[float, ...]) -> Stage:
+def _first(plan: Plan, layout: Layout, causal: bool) -> Stage:
     """Return the stage that selects columns: CASTLE, or its sparsity only."""
     if not causal:
         plan = replace(plan, hidden_layer_sizes=(_CASTLE_WIDTH, _CASTLE_WIDTH))
         castle = Castle(reconstruction=False, acyclicity=None)
-        return Stage("sparse", plan, tuple((replace(castle, reg_beta=beta),) for beta in betas))
+        return Stage("sparse", plan, tuple((replace(castle, reg_beta=beta),) for beta in _BETAS))
     if layout.n_features <= _MOST_FEATURES:
         plan, castle = replace(plan, hidden_layer_sizes=(_CASTLE_WIDTH, _CASTLE_WIDTH)), Castle()
     else:
         width, epochs = _WIDE["width"], min(_WIDE["epochs"], plan.max_epochs)
         plan = replace(plan, hidden_layer_sizes=(width, width), phases=(Phase(epochs),))
-        castle, betas = Castle(features_per_step=_WIDE["features_per_step"], acyclicity="auto"), betas[1::2]
-    return Stage("CASTLE", plan, tuple((replace(castle, reg_beta=beta),) for beta in betas))
+        castle = Castle(features_per_step=_WIDE["features_per_step"], acyclicity="auto")
+    return Stage("CASTLE", plan, tuple((replace(castle, reg_beta=beta),) for beta in _BETAS))
 
 
-def _sparse(strengths: Sequence[tuple[float, float]]) -> tuple[Candidate, ...]:
-    """Return candidates of a sparse input layer and dropout."""
+def _sparse(*strengths: tuple[float, float]) -> tuple[Candidate, ...]:
+    """Return candidates of a sparse input layer and dropout, given pairs of beta and rate."""
     return tuple(
         (Castle(reg_beta=beta, reconstruction=False, acyclicity=None), Dropout(rate)) for beta, rate in strengths
     )

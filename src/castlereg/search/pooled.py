@@ -16,7 +16,7 @@ from castlereg.data.table import Table
 from castlereg.fitted.blend import Blend, targets_only
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
 from castlereg.fitted.networks import Networks
-from castlereg.fitted.thresholds import selected_columns
+from castlereg.fitted.thresholds import by_node, selected_columns
 from castlereg.notices import warn_user
 from castlereg.search.ensemble import RowLosses, greedy_weights
 from castlereg.search.grid import Candidate, strengths_of, train_folds
@@ -130,9 +130,7 @@ class PoolRun:
         of_first = [one for one in self.trained if one.stage == first]
         best = min(of_first, key=lambda one: one.loss)
         self.used = selected_columns(best.networks, self.held_out)
-        order = list(self.rows.preprocessing.order)
-        n_targets = len(self.rows.preprocessing.targets)
-        return [np.r_[used[order], np.ones(n_targets, bool)] for used in self.used]
+        return by_node(self.used, self.rows.preprocessing)
 
     def _add(self, name: str, stage: str, candidate: Candidate, stack: TrainedStack, seconds: float) -> None:
         networks = Networks.of(self.rows.preprocessing, stack)

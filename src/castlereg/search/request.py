@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,8 @@ class CrossValidation:
     is_classifier: bool = False
     score: Score | None = None  # of a model on some of the user's rows, higher is better; None: by validation loss
     one_standard_error: bool = False  # choose the strongest candidate within one standard error of the best
-    pool: Literal["fast", "best"] | None = None  # candidates of a pool, which predict together; None: those given
+    repeats: int = 1  # times that the rows are cut into folds anew, for a number of folds
+    pool: bool = False  # whether the candidates are those of a pool and predict together, not those given
     causal: bool = True  # whether the pool has the terms of CASTLE
     time_limit: float | None = None  # of a pool, in seconds
 
@@ -102,5 +103,6 @@ class FitRequest:
     n_members: int = 1  # networks with different seeds, without cross-validation
     bootstrap: bool = False  # whether each of them has its own training rows, drawn with replacement
     cross_validation: CrossValidation | None = None
+    refit: bool = False  # whether networks are trained anew, without CASTLE, on the columns that it found useful
     verbose: bool = False
     on_interrupt: OnInterrupt = "raise"  # whether Ctrl-C raises, or ends the fit with the best so far

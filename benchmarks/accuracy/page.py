@@ -1,0 +1,235 @@
+"""The page on accuracy, docs/accuracy.md, and its pictures, from the table of results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import friedmanchisquare, studentized_range
+
+from benchmarks.accuracy.cells import ADDED, COPY_CHANGED, COPY_NOISE, SOURCES
+from benchmarks.accuracy.run import read
+
+DOCS = Path(__file__).parents[2] / "docs"
+CELL = ["table", "variant", "rows", "split"]
+VARIANTS = {"plain": "as they are", "random": "with random columns", "copies": "with noisy copies"}
+ROWS = {100: "100", 300: "300", 0: "all"}
+NAMES = {
+    "best": 'castlereg, `search="best"`',
+    "fast": 'castlereg, `search="fast"`',
+    "paper": 'castlereg, `search="paper"`',
+    "best, not causal": "the pool of `best` without causal terms",
+    "plain network": "plain network, same search effort as `paper`",
+    "linear": "elastic net, logistic regression",
+    "random forest": "random forest",
+    "boosting": "histogram boosting",
+    "scikit-learn MLP": "scikit-learn's MLP",
+    "CatBoost": "CatBoost",
+    "RealMLP": "RealMLP, five folds",
+    "TabM": "TabM",
+}
+RIVALS = ("linear", "random forest", "boosting", "scikit-learn MLP", "CatBoost", "RealMLP", "TabM")
+DETAIL = ("Boston", "bioconcentration", "wine", "retinopathy")
+
+
+def by_method(results: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Return errors, one row per cell that all methods have and one column per method."""
+    errors = results[results["method"].isin(methods)].pivot_table(index=CELL, columns="method", values="error")
+    return errors.reindex(columns=list(methods)).dropna()
+
+
+def relative(errors: pd.DataFrame) -> pd.Series:
+    """Return the geometric mean of each method's error over that of the best method of the cell."""
+    return np.exp(np.log(errors.div(errors.min(axis=1), axis=0).clip(lower=1.0)).mean())
+
+
+def critical_difference(n_methods: int, n_cells: int) -> float:
+    """Return the difference of mean ranks that is significant at 5 % (Nemenyi's test)."""
+    q = float(studentized_range.ppf(0.95, n_methods, np.inf)) / np.sqrt(2)
+    return q * float(np.sqrt(n_methods * (n_methods + 1) / (6 * n_cells)))
+
+
+def rank_table(errors: pd.DataFrame) -> pd.DataFrame:
+    """Return mean ranks, overall and by what was done to the columns, and the error relative to the best."""
+    ranks = errors.rank(axis=1)
+    variant = errors.index.get_level_values("variant")
+    table = pd.DataFrame({"mean rank": ranks.mean()})
+    for name, title in VARIANTS.items():
+        table[title] = ranks[variant == name].mean()
+    table["error over the best one's"] = relative(errors)
+    return table.sort_values("mean rank")
+
+
+def rank_picture(errors: pd.DataFrame, path: Path) -> None:
+    """Draw mean ranks with the critical difference."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    ranks = errors.rank(axis=1).mean().sort_values(ascending=False)
+    difference = critical_difference(*errors.shape[::-1])
+    figure, axes = plt.subplots(figsize=(7, 0.38 * len(ranks) + 1), layout="constrained")
+    colours = ["#1f6fb2" if name in ("best", "fast", "paper") else "#9aa5b1" for name in ranks.index]
+    axes.barh([_short(name) for name in ranks.index], ranks, color=colours, height=0.65)
+    for y, value in enumerate(ranks):
+        axes.text(value + 0.05, y, f"{value:.2f}", va="center", fontsize=8)
+    best = float(ranks.min())
+    axes.axvspan(best, best + difference, color="#1f6fb2", alpha=0.1, lw=0)
+    axes.set_xlim(1, len(ranks))
+    axes.set_xlabel(f"mean rank over {len(errors)} cells, 1 is best; shaded: not significantly behind the first")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def error_picture(errors: pd.DataFrame, path: Path) -> None:
+    """Draw errors relative to the best method of each cell, by what was done to the columns."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    variant = errors.index.get_level_values("variant")
+    excess = {title: 100 * (relative(errors[variant == name]) - 1) for name, title in VARIANTS.items()}
+    frame = pd.DataFrame(excess)
+    frame = frame.loc[frame.mean(axis=1).sort_values().index]
+    figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    width = 0.8 / len(VARIANTS)
+    for i, (title, colour) in enumerate(zip(frame, ("#9aa5b1", "#e0a458", "#1f6fb2"), strict=True)):
+        axes.bar(np.arange(len(frame)) + (i - 1) * width, frame[title], width, label=title, color=colour)
+    axes.set_xticks(np.arange(len(frame)), [_short(name) for name in frame.index], rotation=20, ha="right", fontsize=8)
+    axes.set_ylabel("error above the best one's, %")
+    axes.set_ylim(0, min(100.0, 1.1 * float(frame.max().max())))
+    axes.legend(frameon=False, fontsize=8)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def _short(name: str) -> str:
+    return NAMES[name].replace("`", "").replace("castlereg, ", "")
+
+
+def _markdown(frame: pd.DataFrame, digits: int = 2) -> str:
+    head = ["", *map(str, frame.columns)]
+    lines = [head, ["---"] * len(head)]
+    lines += [[str(name), *(("" if pd.isna(v) else f"{v:.{digits}f}") for v in row)] for name, row in frame.iterrows()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _detail(results: pd.DataFrame) -> str:
+    """Return mean errors of some tables, as they are and with all rows."""
+    chosen = results[(results["variant"] == "plain") & (results["rows"] == 0) & results["table"].isin(DETAIL)]
+    first = chosen[chosen["split"] == 0]
+    table = first.pivot_table(index="method", columns="table", values="error").reindex(NAMES).dropna(how="all")
+    return _markdown(table.rename(index=NAMES)[list(DETAIL)], 3)
+
+
+def _by_rows(errors: pd.DataFrame) -> str:
+    ranks, rows = errors.rank(axis=1), errors.index.get_level_values("rows")
+    table = pd.DataFrame({f"{title} training rows": ranks[rows == n].mean() for n, title in ROWS.items()})
+    return _markdown(table.loc[ranks.mean().sort_values().index].rename(index=NAMES))
+
+
+def _by_table(errors: pd.DataFrame) -> str:
+    means = np.exp(np.log(errors.clip(lower=1e-4)).groupby("table", sort=False).mean())
+    return _markdown(means[errors.rank(axis=1).mean().sort_values().index].rename(columns=_short), 3)
+
+
+def _settings(errors: pd.DataFrame) -> str:
+    ranks = errors.rank(axis=1)
+    chosen = errors.index.get_level_values("table").map(lambda name: SOURCES[name].settings)
+    table = pd.DataFrame({"settings chosen on them": ranks[chosen].mean(), "not": ranks[~chosen].mean()})
+    return _markdown(table.loc[ranks.mean().sort_values().index].rename(index=NAMES))
+
+
+def _difference(errors: pd.DataFrame, one: str, other: str) -> str:
+    """Say how the errors of two methods differ, by what was done to the columns."""
+    parts = []
+    for name, title in VARIANTS.items():
+        some = errors[errors.index.get_level_values("variant") == name]
+        ratio = np.log(some[one].clip(lower=1e-4) / some[other].clip(lower=1e-4))
+        spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
+        parts.append(f"{title} {100 * (np.exp(ratio.mean()) - 1):+.1f} % (± {100 * spread:.1f})")
+    return "; ".join(parts)
+
+
+def write_page() -> None:
+    """Write docs/accuracy.md and its pictures."""
+    results = read()
+    everybody = [name for name in ("best", "fast", *RIVALS) if (results["method"] == name).any()]
+    whole = [name for name in everybody if name not in ("RealMLP", "TabM")]
+    one, three = by_method(results, everybody), by_method(results, whole)
+    images = DOCS / "images"
+    rank_picture(one, images / "accuracy_ranks.png")
+    error_picture(one, images / "accuracy_errors.png")
+    without = by_method(results, ["best", "best, not causal"])
+    paper = by_method(results, ["fast", "best", "paper"])
+    test = friedmanchisquare(*one.to_numpy().T)
+    difference = critical_difference(len(one.columns), len(one))
+    settings = ", ".join(name for name, source in SOURCES.items() if source.settings)
+    others = ", ".join(name for name, source in SOURCES.items() if not source.settings)
+    seconds = results.groupby("method")["seconds"].median()
+    times = ", ".join(f"{_short(name)} {seconds[name]:.1f}" for name in NAMES if name in seconds)
+    page = f"""# Accuracy
+
+How the searches of castlereg predict, against the models that people use today. The benchmark is
+`python -m benchmarks.accuracy`; this page is written from `benchmarks/accuracy/results.csv` by
+`python -m benchmarks.accuracy page`.
+
+**Cells.** {len(SOURCES)} tables; as they are, with {ADDED} columns of random numbers for each real one, and with
+{ADDED} noisy copies of each (noise of {COPY_NOISE:g} standard deviations; of text, {100 * COPY_CHANGED:.0f} % of the
+cells drawn anew); 100, 300 and all training rows; a random fifth of the rows is the test. Errors are mean squared
+errors in units of the target's variance, or 1 - AUROC.
+**Rivals** have their defaults and see the same rows. Settings of the pools were chosen on {settings}, on other splits
+than these; {others} had no part in it.
+
+## Ranks
+
+{len(one)} cells that all methods have, one split each. Friedman's test: p = {test.pvalue:.1g}; two mean ranks differ
+significantly if they are {difference:.2f} apart.
+
+{_markdown(rank_table(one).rename(index=NAMES))}
+
+![Mean ranks](images/accuracy_ranks.png)
+
+![Errors above the best one's](images/accuracy_errors.png)
+
+By the number of training rows, mean ranks:
+
+{_by_rows(one)}
+
+Tables on which settings were chosen, and the others, mean ranks:
+
+{_settings(one)}
+
+Without RealMLP and TabM, which are slow and have one split, {len(three)} cells of up to three splits:
+
+{_markdown(rank_table(three).rename(index=NAMES))}
+
+## What CASTLE adds
+
+The same pool without the causal terms, only the sparsity of the input layer, on {len(without)} cells. Error of `best`
+against it: {_difference(without, "best", "best, not causal")}.
+
+## Against the paper's search
+
+On {len(paper)} cells, error of `fast` against `paper`: {_difference(paper, "fast", "paper")};
+of `best` against `paper`: {_difference(paper, "best", "paper")}.
+
+## Tables
+
+Geometric mean errors over the cells of each table:
+
+{_by_table(one)}
+
+Four tables as they are, with all rows, the first split:
+
+{_detail(results)}
+
+Median processor seconds of a cell, over all cores: {times}.
+"""
+    (DOCS / "accuracy.md").write_text(page, encoding="utf-8")

@@ -1,0 +1,157 @@
+"""Searches over a pool: what predicts, what is selected, how they end early, and that seeds decide everything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+
+from castlereg import CastleClassifierCV, CastleRegressorCV, EdgeConstraints, NetworkRegressorCV
+from castlereg.data.reading import read_columns
+from castlereg.layout import Layout, Node
+from castlereg.search.ensemble import RowLosses
+from castlereg.search.grid import clearly_worse
+from castlereg.search.pool import pool
+from castlereg.search.pooled import PoolRun
+from tests.fitted_models import short_pools
+
+pytestmark = pytest.mark.xdist_group("pools")
+
+
+@pytest.fixture(scope="module")
+def data() -> tuple[Any, Any]:
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return X.iloc[:120, :5], y[:120]
+
+
+@pytest.fixture(scope="module")
+def model(data: tuple[Any, Any]) -> CastleRegressorCV:
+    with short_pools():
+        return CastleRegressorCV(search="fast", random_state=0).fit(*data)
+
+
+def layout(n_features: int) -> Layout:
+    return Layout((*[Node()] * n_features, Node(target=True)))
+
+
+def test_stages_of_a_pool() -> None:
+    narrow = pool(layout(10), 500)
+    assert [stage.name for stage in narrow] == ["CASTLE", "embedded", "embedded, sparse", "refit"]
+    without = pool(layout(10), 500, causal=False)
+    assert not any(part.needs_all_nodes for stage in without for candidate in stage.candidates for part in candidate)
+    wide = pool(layout(300), 500)
+    assert wide[0].candidates[0][0].features_per_step == 8  # type: ignore[union-attr]
+    assert wide[1].plan.embedding == 0 and wide[1].plan.max_epochs < narrow[1].plan.max_epochs
+
+
+def test_the_prediction_is_the_weighted_mean_of_the_candidates(model: CastleRegressorCV, data: Any) -> None:
+    X = data[0]
+    blend = model.model_.blend
+    assert blend is not None
+    cells = model.model_.preprocessing.cells
+    parts = [part.predict(cells(read_columns(X)))[0].mean(axis=0) for part in blend.parts]
+    np.testing.assert_allclose(model.predict(X), blend.weights @ parts, rtol=1e-12)
+    results = model.search_results_
+    assert results["weight"].sum() == pytest.approx(1)
+    assert set(results.loc[results["weight"] > 0, "candidate"]) == set(blend.names)
+    assert results["loss"].is_monotonic_increasing
+    held_out = model.model_.held_out
+    assert held_out is not None
+    loss = RowLosses(model.model_.targets, held_out.truth)(held_out.predicted).mean()
+    assert model.validation_loss_ == pytest.approx(loss)
+    assert loss <= results["loss"].min() + 0.02
+
+
+def test_the_graph_is_that_of_the_castle_networks(model: CastleRegressorCV) -> None:
+    assert model.graph_.is_dag
+    assert model.graph_.agreement_of.startswith("15 CASTLE networks")  # three strengths on five folds
+    assert model.reg_beta_ in (0.001, 0.01, 0.1)
+    assert set(model.selected_features_) <= set(model.feature_names_in_)
+
+
+def test_intervals_are_those_of_the_blend(model: CastleRegressorCV, data: Any) -> None:
+    lower, upper = model.predict_interval(data[0], coverage=0.8).T
+    predicted = model.predict(data[0])
+    assert ((lower < predicted) & (predicted < upper)).all()
+    assert ((lower <= data[1]) & (data[1] <= upper)).mean() > 0.7
+
+
+def test_the_same_seed_gives_the_same_bits(model: CastleRegressorCV, data: Any) -> None:
+    order = np.random.default_rng(0).permutation(120)
+    with short_pools():
+        again = CastleRegressorCV(search="fast", random_state=0).fit(data[0].iloc[order], data[1].iloc[order])
+    np.testing.assert_array_equal(again.predict(data[0]), model.predict(data[0]))
+    np.testing.assert_array_equal(again.graph_.weight_array, model.graph_.weight_array)
+
+
+def test_a_forbidden_column_changes_nothing(data: Any) -> None:
+    X, y = data
+    known = EdgeConstraints(forbidden=[("bmi", "target")])
+    with short_pools():
+        model = CastleRegressorCV(search="fast", constraints=known, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X.assign(bmi=9.0)), model.predict(X))
+    assert "bmi" not in model.graph_.parents("target") and "bmi" not in model.selected_features_
+
+
+def test_a_time_limit_ends_with_what_there_is(data: Any) -> None:
+    with short_pools():
+        model = CastleRegressorCV(search="best", time_limit=1e-3, random_state=0).fit(*data)
+    assert set(model.search_results_["stage"]) == {"linear", "CASTLE"}
+    assert model.graph_.is_dag and np.isfinite(model.predict(data[0])).all()
+    with pytest.raises(AttributeError, match="did not select columns"):
+        _ = model.selected_features_
+
+
+def test_an_interrupted_search_keeps_what_there_is(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = PoolRun._train
+
+    def interrupted(self: PoolRun, table: Any, stage: Any, *arguments: Any) -> None:
+        if stage.name != "CASTLE":
+            raise KeyboardInterrupt
+        train(self, table, stage, *arguments)
+
+    monkeypatch.setattr(PoolRun, "_train", interrupted)
+    with short_pools():
+        with pytest.raises(KeyboardInterrupt):
+            CastleRegressorCV(search="fast", random_state=0).fit(*data)
+        with pytest.warns(UserWarning, match="the search was interrupted: 15 candidates"):
+            model = CastleRegressorCV(search="fast", random_state=0).fit(*data, on_interrupt="keep")
+    assert set(model.search_results_["stage"]) == {"linear", "CASTLE"}
+
+
+def test_without_castle_there_is_no_graph(data: Any) -> None:
+    with short_pools():
+        model = NetworkRegressorCV(search="fast", random_state=0).fit(*data)
+    with pytest.raises(AttributeError, match="has no graph"):
+        _ = model.graph_
+    assert len(model.selected_features_) <= 5
+
+
+def test_best_has_two_sets_of_folds(data: Any, model: CastleRegressorCV) -> None:
+    with short_pools():
+        best = CastleRegressorCV(search="best", random_state=0).fit(*data)
+    assert len(best.folds_) == 10
+    for half in (best.folds_[:5], best.folds_[5:]):
+        np.testing.assert_array_equal(np.sort(np.concatenate([held for _, held in half])), np.arange(120))
+    for one, other in zip(best.folds_[:5], model.folds_, strict=True):
+        np.testing.assert_array_equal(one[1], other[1])
+
+
+def test_classes_and_weights(data: Any) -> None:
+    X, y = data
+    classes = np.where(y > 140, "high", "low")
+    weight = np.where(np.arange(120) % 3 == 0, 2.0, 1.0)
+    with short_pools():
+        model = CastleClassifierCV(search="fast", class_weight="balanced", random_state=0).fit(X, classes, weight)
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert model.predict_set(X).any(axis=1).mean() > 0.8
+
+
+def test_clearly_worse_needs_a_margin_and_agreement() -> None:
+    best = np.array([0.5, 0.5, 0.5, 0.5])
+    losses = np.array([best, best + 0.03, [0.9, 0.2, 0.8, 0.5], [0.6, 0.7, 0.6, 0.6], best + np.inf])
+    # The last one has no finite loss yet, which it may still reach.
+    np.testing.assert_array_equal(clearly_worse(losses), [False, False, False, True, False])
