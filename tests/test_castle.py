@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -146,13 +149,15 @@ RATE, BATCH, EPOCHS, STEPS = 0.01, 8, 4, 5
 BETA, LAMBDA = 0.05, 0.7
 
 
-def trained_by_hand(table: Table, rows: NDArray[np.int64], sizes: tuple[int, ...], seed: int) -> Parameters:
+def trained_by_hand(table: Table, rows: NDArray[np.int64], plan: Plan, seed: int) -> Parameters:
     """Adam on :func:`castle_loss` for all epochs, one step after the other."""
-    layout, key = table.layout, np.random.SeedSequence(seed)
+    layout, key = replace(table.layout, embedding=plan.embedding), np.random.SeedSequence(seed)
+    start = initialize(layout, plan.hidden_layer_sizes, key, activation=plan.activation)
+    decay = plan.weight_decay or 0.0
     by = measure(table, [rows])[0].of_member(0)
     stream = BatchStream(rows.astype(np.int32), BATCH, key)
     mask = jnp.asarray(layout.edge_mask(), np.float64)
-    weights = mask_inputs(jax.tree.map(lambda a: jnp.asarray(a, np.float64), initialize(layout, sizes, key)), mask)
+    weights = mask_inputs(jax.tree.map(lambda a: jnp.asarray(a, np.float64), start), mask)
     first = second = jax.tree.map(np.zeros_like, weights)
 
     @jax.jit
@@ -171,16 +176,21 @@ def trained_by_hand(table: Table, rows: NDArray[np.int64], sizes: tuple[int, ...
             first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, slope)
             second = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g**2, second, slope)
             weights = jax.tree.map(
-                lambda w, m, v, t=step: w - RATE * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8),
+                lambda w, m, v, t=step: (
+                    w - RATE * ((m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8) + decay * w)
+                ),
                 *(weights, first, second),
             )
     assert step == EPOCHS * STEPS == 20
     return jax.tree.map(np.asarray, weights)
 
 
+MODERN: dict[str, Any] = {"embedding": 3, "activation": "silu", "weight_decay": 0.1}
+
+
 @pytest.mark.parametrize("kind", ["numeric", "categorical"])
-@pytest.mark.parametrize("sizes", [(), (5, 4)])
-def test_the_trainer_is_adam_on_the_method(kind: str, sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("sizes", "recipe"), [((), {}), ((5, 4), {}), ((5, 4), MODERN)])
+def test_the_trainer_is_adam_on_the_method(kind: str, sizes: tuple[int, ...], recipe: dict[str, Any]) -> None:
     """Twenty steps in float64: every weight to nine digits."""
     rng = np.random.default_rng(2)
     x = rng.normal(2, 3, size=(37, 3))
@@ -190,12 +200,13 @@ def test_the_trainer_is_adam_on_the_method(kind: str, sizes: tuple[int, ...]) ->
         target, channels = Node("categorical", 3, target=True), np.eye(3)[np.digitize(y, [-3, 1])]
     table = Table(np.hstack([x, channels]), Layout((Node(), Node(), Node(), target)))
     rows = np.arange(37)  # also for validation, so that the last epoch is the best
-    plan = Plan(sizes, (Phase(EPOCHS),), learning_rate=RATE, batch_size=BATCH, patience=100)
+    plan = Plan(sizes, (Phase(EPOCHS),), learning_rate=RATE, batch_size=BATCH, patience=100, **recipe)
     with jax.enable_x64(True):
         trained = train(table, [Member(rows, rows, np.random.SeedSequence(7), (Castle(BETA, LAMBDA),))], plan)
-        by_hand = trained_by_hand(table, rows, sizes, seed=7)
+        by_hand = trained_by_hand(table, rows, plan, seed=7)
     assert trained.best_epoch[0] == EPOCHS
     assert {a.dtype for a in jax.tree.leaves(trained.parameters)} == {np.dtype(np.float64)}
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[0], b, rtol=1e-9, atol=1e-9), trained.parameters, by_hand)
-    start = initialize(table.layout, sizes, np.random.SeedSequence(7))
+    layout = replace(table.layout, embedding=plan.embedding)
+    start = initialize(layout, sizes, np.random.SeedSequence(7))
     assert np.abs(by_hand.input_weights - start.input_weights).max() > 0.1, "the steps should have gone somewhere"

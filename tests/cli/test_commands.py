@@ -23,6 +23,7 @@ from castlereg.cli import app
 from castlereg.cli.console import as_json, one_line, reason
 from castlereg.cli.fit import held_out_labels
 from castlereg.data.files import TableFile
+from tests.fitted_models import short_pools
 
 RUN = CliRunner()
 
@@ -85,6 +86,19 @@ def test_fit_prints_lines_for_people(folder: Path) -> None:
     assert "beta           0.1\n" in printed
     scores = next(line for line in printed.splitlines() if line.startswith("scores"))
     assert scores == "scores         6 validation rows are too few to score"
+
+
+def test_fit_searches_a_pool(folder: Path, homes: pd.DataFrame, tmp_path: Path) -> None:
+    arguments = ["-t", "price", "--drop", "sold", "--search", "fast", "--folds", "2", "--time-limit", "60", "--json"]
+    with short_pools():
+        run = RUN.invoke(app, ["fit", str(folder / "homes.csv"), *arguments, "-o", str(tmp_path / "pool.castle")])
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["chosen_by_folds"]
+    model = castlereg.load(tmp_path / "pool.castle")
+    assert model.search == "fast" and len(model.search_results_) > 10
+    predicted = RUN.invoke(app, ["predict", str(tmp_path / "pool.castle"), str(folder / "homes.csv")])
+    values = pd.read_csv(io.StringIO(predicted.stdout))["price"]
+    np.testing.assert_allclose(values, model.predict(homes[["area, m²", "city"]]))
 
 
 def test_predict_writes_what_the_model_says(folder: Path, homes: pd.DataFrame) -> None:
@@ -216,6 +230,13 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
             "--task regression needs a target of numbers: city has",
         ),
         (["fit", "{homes}", "-t", "price", "--task", "regresion"], "did you mean 'regression'?"),
+        (["fit", "{homes}", "-t", "price", "--search", "quick"], "--search quick is not one of paper, fast, best"),
+        (
+            ["fit", "{homes}", "-t", "price", "--search", "paper", "--time-limit", "9"],
+            "--time-limit has no effect with",
+        ),
+        (["fit", "{homes}", "-t", "price", "--search", "fast", "--epochs", "9"], "--epochs has no effect with"),
+        (["fit", "{homes}", "-t", "price", "--search", "fast", "--beta", "1"], "--search has no effect here"),
         (["fit", "{homes}", "-t", "price", "--members", "1"], "--members has no effect when folds choose beta"),
         (["fit", "{homes}", "-t", "price", "--folds", "3", "--beta", "1"], "--folds has no effect here"),
         (["fit", "{homes}", "-t", "price", "-t", "city", "--folds", "3"], "--folds has no effect here"),

@@ -247,7 +247,7 @@ def test_more_folds_than_every_class_has_rows_raise() -> None:
         (CastleRegressorCV(castle="x"), r"castle='x' must be Castle\(\.\.\.\), a sequence of them, or None"),
         (CastleRegressorCV(castle=[]), r"castle=\[\] must be Castle"),
         (CastleRegressorCV(search="quick"), "search='quick' is not one of"),
-        (CastleRegressorCV(time_limit=5), "time_limit has no effect with search='paper'"),
+        (CastleRegressorCV(max_epochs=9, time_limit=5), "time_limit=5 has no effect without a pool"),
         (CastleRegressorCV(search="fast", max_epochs=5), "max_epochs=5 has no effect with search='fast'"),
         (CastleRegressorCV(search="fast", time_limit=0), "time_limit=0 must be"),
         (NetworkRegressorCV([]), "no candidates"),

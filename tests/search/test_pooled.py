@@ -64,6 +64,15 @@ def test_the_prediction_is_the_weighted_mean_of_the_candidates(model: CastleRegr
     assert loss <= results["loss"].min() + 0.02
 
 
+def test_the_picture_of_a_search_has_a_bar_per_candidate(model: CastleRegressorCV) -> None:
+    axes = model.plot_search()
+    results = model.search_results_
+    assert [bar.get_width() for bar in axes.patches] == list(results["loss"])[::-1]
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(results["candidate"])[::-1]
+    shown = {text.get_text().strip() for text in axes.texts}
+    assert {f"{100 * weight:.0f} %" for weight in results["weight"] if weight > 0} | {"together"} == shown
+
+
 def test_the_graph_is_that_of_the_castle_networks(model: CastleRegressorCV) -> None:
     assert model.graph_.is_dag
     assert model.graph_.agreement_of.startswith("15 CASTLE networks")  # three strengths on five folds

@@ -27,7 +27,7 @@ from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.network import initialize, squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.search.grid import train_folds
-from castlereg.training import Member, Plan, loop, phases_for, program, sources, train
+from castlereg.training import Member, Phase, Plan, loop, phases_for, program, sources, train
 from tests.training.cases import assert_same, members, plain, plan, table
 
 
@@ -306,3 +306,55 @@ def test_the_devices_let_go_of_the_table(how: str) -> None:
     assert room() is None  # before JAX is called again, which would let go of what it has finished with
     assert max((a.nbytes for a in jax.live_arrays() if id(a) not in before), default=0) < size / 10
     assert np.isfinite(result.validation_loss if how == "train" else result.losses).all()
+
+
+def test_hopeless_members_stop_and_keep_their_best_weights() -> None:
+    by = plan((8,), epochs=40, patience=100, learning_rate=0.01)
+    shares: list[float] = []
+
+    def hopeless(done: float, losses: np.ndarray) -> np.ndarray:
+        shares.append(done)
+        return np.arange(len(losses)) == 1
+
+    stopped, whole = train(table(), plain(3), by, hopeless=hopeless), train(table(), plain(3), by)
+    epochs = stopped.history.groupby("member").size()
+    assert epochs[0] == epochs[2] == 40 and epochs[1] == 16, "a call of the program has sixteen epochs"
+    assert shares == [16 / 40, 32 / 40]
+    assert_same(stopped.take(np.array([0, 2])), whole.take(np.array([0, 2])))
+    losses = stopped.history.query("member == 1")["validation_loss"]
+    assert stopped.validation_loss[1] == losses.min() and stopped.best_epoch[1] <= 16
+
+
+def test_a_deadline_ends_training_after_the_call_that_passes_it() -> None:
+    result = train(table(), plain(2), plan((8,), epochs=60, patience=100), deadline=0.0)
+    assert (result.history.groupby("member").size() == 16).all()
+    assert np.isfinite(result.validation_loss).all() and not result.interrupted
+
+
+def test_the_rate_follows_a_cosine() -> None:
+    by = plan((4,), epochs=20, patience=100)
+    by = replace(by, phases=phases_for((), 20, schedule="cosine"))
+    rates = train(table(), plain(1), by).history["learning_rate"].to_numpy() / by.learning_rate
+    expected = 0.01 + 0.99 * 0.5 * (1 + np.cos(np.pi * np.arange(20) / 20))
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+
+
+def test_averaged_weights_are_the_mean_over_epochs_that_decays() -> None:
+    """Of networks that keep the weights of every epoch, one after the other."""
+    data, by = table(n_rows=60), plan((6,), epochs=4, patience=100, learning_rate=0.01)
+    start = initialize(data.layout, (6,), plain(1, 60)[0].seed, nodes=(4,))
+    average = jax.tree.map(np.asarray, start)
+    for epochs in range(1, 5):  # training for fewer epochs is the same up to there
+        last = train(data, plain(1, 60), replace(by, phases=(Phase(epochs - 1, counts=False), Phase(1))))
+        average = jax.tree.map(lambda a, w: 0.7 * a + 0.3 * w[0], average, last.parameters)
+    result = train(data, plain(1, 60), replace(by, averaging=0.7, phases=(Phase(3, counts=False), Phase(1))))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a[0], b, rtol=1e-4, atol=1e-6), result.parameters, average)
+
+
+def test_columns_that_a_member_does_not_use_have_no_weight() -> None:
+    used = np.array([True, False, True, False, True])
+    both = [replace(member, used=used if i else None) for i, member in enumerate(plain(2))]
+    result = train(table(), both, plan((8,), epochs=5))
+    weights = np.abs(result.parameters.input_weights).max(axis=(2, 3))
+    assert (weights[0, :4] > 0).all()
+    assert (weights[1, [0, 2]] > 0).all() and not weights[1, [1, 3]].any()

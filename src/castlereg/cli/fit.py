@@ -65,7 +65,7 @@ def fit(
     folds: Annotated[int | None, typer.Option(min=2, help="Folds to choose beta by (default: 10).")] = None,
     search: Annotated[
         str | None,
-        typer.Option(help="paper (default) chooses beta; fast and best are pools of networks."),
+        typer.Option(help="fast (default) and best are pools of networks; paper chooses beta."),
     ] = None,
     time_limit: Annotated[
         float | None, typer.Option(min=1, help="Seconds after which --search fast or best ends with the best so far.")
@@ -114,9 +114,10 @@ def fit(
             limits = f"one --target, no --beta and at most {_MOST_ROWS_OF_FOLDS} rows"
             stop(f"--folds has no effect here: folds choose beta with {limits}; leave --folds out")
         _check_search(search, time_limit, epochs, by_folds)
-        if search in ("fast", "best"):
+        search = search or ("fast" if epochs == _EPOCHS else "paper")
+        if search != "paper":
             del options["max_epochs"]
-        searched = {"cv": folds, "search": search or "paper", "time_limit": time_limit, **options}
+        searched = {"cv": folds, "search": search, "time_limit": time_limit, **options}
         truth = one_or_all(y)
         model = _estimator(chosen, searched if by_folds else single, by_folds).fit(X, truth)
     if output is not None:
@@ -149,10 +150,9 @@ def _check_search(search: str | None, time_limit: float | None, epochs: int, by_
         stop(f"--search has no effect here: it chooses by folds with {limits}; leave --search out")
     if search not in (None, "paper", "fast", "best"):
         stop(f"--search {search} is not one of paper, fast, best")
-    pooled = search in ("fast", "best")
-    if time_limit is not None and not pooled:
-        stop("--time-limit has no effect without --search fast or best; leave it out")
-    if pooled and epochs != _EPOCHS:
+    if time_limit is not None and search == "paper":
+        stop("--time-limit has no effect with --search paper; leave it out")
+    if search in ("fast", "best") and epochs != _EPOCHS:
         stop(f"--epochs has no effect with --search {search}, whose candidates have their own; leave it out")
 
 

@@ -32,11 +32,12 @@ from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from castlereg.graph import CausalGraph
 
 
-Search = Literal["paper", "one_standard_error", "fast", "best"]
+Search = Literal["auto", "fast", "best", "paper", "one_standard_error"]
 FOLDS, FOLDS_OF_POOL, REPEATS_OF_BEST = 10, 5, 2
 # Options that say how the candidates of a grid are trained and chosen; a pool has its own.
 _OF_THE_GRID = (
@@ -49,7 +50,7 @@ _OF_THE_GRID = (
 class CrossValidated(NetworkEstimator):
     """What every estimator does that chooses by cross-validation: one network per fold and candidate."""
 
-    search: Search = field(default="paper", kw_only=True)
+    search: Search = field(default="auto", kw_only=True)
     time_limit: float | None = field(default=None, kw_only=True)
     cv: Any = field(default=None, kw_only=True)
     scoring: Any = field(default=None, kw_only=True)
@@ -112,9 +113,15 @@ class CrossValidated(NetworkEstimator):
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, above=0)
             if not self._has_pool:
-                raise ValueError(f"time_limit has no effect with search={self.search!r}: use search='fast' or 'best'")
-        if self._has_pool:
-            self._check_options_of_pool()
+                raise ValueError(
+                    f"time_limit={self.time_limit!r} has no effect without a pool: use search='fast' or 'best'"
+                )
+        if self.search in ("fast", "best") and self._of_the_grid():
+            option = self._of_the_grid()[0]
+            raise ValueError(
+                f"{option}={getattr(self, option)!r} has no effect with search={self.search!r}, which has its own "
+                "candidates: leave it at its default, or use search='paper'"
+            )
         if self.recipe is not None and self.recipe.validation_fraction != Recipe().validation_fraction:
             raise ValueError(
                 f"recipe has validation_fraction={self.recipe.validation_fraction}, but the validation rows are those "
@@ -123,19 +130,13 @@ class CrossValidated(NetworkEstimator):
 
     @property
     def _has_pool(self) -> bool:
-        return self.search in ("fast", "best")
+        return self.search in ("fast", "best") or (self.search == "auto" and not self._of_the_grid())
 
-    def _check_options_of_pool(self) -> None:
-        """Reject options that the candidates of a pool do not have."""
-        for option in _OF_THE_GRID:
-            if not hasattr(self, option):
-                continue
-            default = type(self).__dataclass_fields__[option].default
-            if getattr(self, option) != default:
-                raise ValueError(
-                    f"{option}={getattr(self, option)!r} has no effect with search={self.search!r}, which has its own "
-                    "candidates: leave it at its default, or use search='paper'"
-                )
+    def _of_the_grid(self) -> list[str]:
+        """Name the options given that say how the candidates of a grid are trained and chosen."""
+        fields: dict[str, Any] = type(self).__dataclass_fields__
+        given = (name for name in _OF_THE_GRID if name in fields)
+        return [name for name in given if not np.array_equal(getattr(self, name), fields[name].default)]
 
     @property
     def search_results_(self) -> pd.DataFrame:
@@ -153,6 +154,20 @@ class CrossValidated(NetworkEstimator):
         frame = pd.DataFrame({name: results[name] for name in names})
         frame["seconds"] = results["mean_fit_time"] * len(self._book.folds)
         return frame.sort_values("loss", ignore_index=True)
+
+    def plot_search(self, ax: Axes | None = None) -> Axes:
+        """Draw the losses of the candidates of ``search="fast"`` or ``"best"``, and their weights in the prediction.
+
+        Needs ``castlereg[plot]``.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        """
+        from castlereg.estimators.search_plot import plot_search
+
+        return plot_search(self.search_results_, self.validation_loss_, ax)
 
     @property
     def cv_results_(self) -> dict[str, Any]:

@@ -135,27 +135,40 @@ class NetworkRegressor(Regression, FileFit, PlainNetwork):
 
 
 class CastleRegressorCV(Regression, IntervalCV, CastleCV):
-    """CASTLE for regression, with its strengths chosen by cross-validation in one batched run.
+    """CASTLE for regression, chosen by cross-validation in one batched run.
 
-    Folds and candidates are trained together. The candidate with the lowest mean validation loss is chosen, and its
-    fold networks predict together, which lowers the error at no extra training. For a single network on all rows, fit
-    ``CastleRegressor(**model.best_params_)`` with the other options as here. All other options and attributes are those
-    of :class:`CastleRegressor`.
+    With ``search="paper"``, folds and strengths of CASTLE are trained together. The candidate with the lowest mean
+    validation loss is chosen, and its fold networks predict together, which lowers the error at no extra training. For
+    a single network on all rows, fit ``CastleRegressor(**model.best_params_)`` with the other options as here.
+
+    With ``search="fast"`` or ``"best"``, a pool of candidates is trained on common folds: linear forms, CASTLE, wide
+    networks with and without embeddings of numbers, and networks on the columns that CASTLE selects. A weighted mean of
+    them predicts, with weights chosen by the rows that their networks were not trained on; this is the most accurate.
+    The graph is that of the best CASTLE candidate, its confidence that of all CASTLE networks of the pool.
+
+    All other options and attributes are those of :class:`CastleRegressor`; a pool has its own training options, and
+    raises for those of the grid.
 
     Parameters
     ----------
     reg_betas : sequence of float
         Strengths of the sparsity to choose among.
-    cv : int or splitter
+    search : {"auto", "fast", "best", "paper", "one_standard_error"}
+        ``"fast"`` and ``"best"`` are pools; ``"best"`` trains on two sets of folds and takes twice as long.
+        ``"paper"`` chooses the best of ``reg_betas``; ``"one_standard_error"`` the strongest whose mean is within one
+        standard error of the best one's. ``"auto"`` is ``"fast"``, or ``"paper"`` if an option of the grid is given:
+        ``reg_betas``, ``castle``, ``regularizers``, ``scoring``, or how networks are trained.
+    time_limit : float, optional
+        Seconds after which a pool begins no further training and predicts with what it has. The result then depends on
+        the speed of the machine.
+    cv : int or splitter, optional
         Number of folds, which are random and keep classes in proportion; or any splitter of scikit-learn, or an
-        iterable of splits.
+        iterable of splits. By default 10, and 5 for a pool.
     scoring : str or callable, optional
         Choose by a scorer of scikit-learn on the left-out rows instead of by the validation loss.
-    one_standard_error : bool
-        Choose the strongest candidate whose mean is within one standard error of the best one's.
     castle : Castle or sequence of Castle, optional
-        Details of the penalty, ``reg_lambda`` among them. Several are all tried with every beta, such as
-        ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``. The betas are those of ``reg_betas``.
+        Details of the penalty, ``objective`` and ``reg_lambda`` among them. Several are all tried with every beta, such
+        as ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``. The betas are those of ``reg_betas``.
 
     Attributes
     ----------
@@ -164,7 +177,11 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     cv_results_ : dict
         As in scikit-learn's searches; scores are negative validation losses unless ``scoring`` is given.
     best_index_, best_params_, best_score_
-        As in scikit-learn's searches.
+        As in scikit-learn's searches; of a pool, those of the CASTLE candidate that the graph comes from.
+    search_results_ : DataFrame
+        Of a pool: loss, weight and seconds of every candidate; ``plot_search()`` draws it.
+    selected_features_ : list of str
+        Of a pool: the columns that CASTLE selected.
     best_regularizers_ : tuple of Regularizer
         The chosen candidate.
     folds_ : list of (train, held_out)
@@ -183,6 +200,12 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     True
     >>> model.predict_interval(X, coverage=0.8).shape
     (442, 2)
+
+    A pool, here with very little time:
+
+    >>> pooled = CastleRegressorCV(search="fast", time_limit=1, random_state=0).fit(X, y)
+    >>> list(pooled.search_results_)
+    ['candidate', 'stage', 'loss', 'weight', 'seconds']
     """
 
 
@@ -194,7 +217,8 @@ class NetworkRegressorCV(Regression, IntervalCV, NetworkCV):
     Parameters
     ----------
     candidates : sequence of sequence of Regularizer
-        To choose among; those with the same regularizers in different strengths are trained together.
+        To choose among; those with the same regularizers in different strengths are trained together. The pools of
+        ``search="fast"`` and ``"best"`` have their own: those of :class:`CastleRegressorCV` without the causal terms.
 
     Examples
     --------

@@ -15,7 +15,6 @@ from castlereg import estimators
 from castlereg.data.targets import NumericTarget, Target, TargetKind
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
-from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.notices import FitWarning
 from castlereg.regularizers.castle import castle_of
 from castlereg.report.rivals import MOST_ROWS, RIVALS, predicted_by
@@ -111,7 +110,7 @@ def model_name(model: NetworkEstimator) -> str:
 def single(model: NetworkEstimator) -> NetworkEstimator:
     """Return the estimator to train in each fold: of a cross-validated one, that with its strengths and networks."""
     book = model.model_.folds
-    if isinstance(model, CrossValidated) and model.search in ("fast", "best"):
+    if book is not None and "weight" in book.results:  # of a pool: the search is part of the model
         return clone(model).set_params(verbose=False)
     if (model if book is None else book).regularizers is None:
         raise ValueError(

@@ -69,7 +69,7 @@ def greedy_weights(
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> truth, wrong = rng.normal(size=200), rng.normal(size=200)
-    >>> predictions = [[truth + wrong], [truth - wrong], [np.zeros(200)]]
+    >>> predictions = [[truth + wrong], [truth - wrong], [np.full(200, 9.0)]]
     >>> greedy_weights(predictions, lambda p: (p[0] - truth) ** 2, first=0).round(2)
     array([0.5, 0.5, 0. ])
     """
