@@ -18,7 +18,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from castlereg import CastleRegressor, onnx_inputs, to_onnx
+from castlereg import CastleRegressor, estimators, onnx_inputs, to_onnx
 from castlereg.data.schema import OTHER
 from castlereg.onnx import _labels as labels_of
 from tests.fitted_models import NAMES, fitted, table
@@ -49,12 +49,12 @@ def expected(model: Any, X: Any) -> dict[str, Any]:
     }
 
 
-def assert_close(said: dict[str, Any], wanted: dict[str, Any]) -> None:
+def assert_close(said: dict[str, Any], wanted: dict[str, Any], rtol: float = 1e-12) -> None:
     assert set(said) == set(wanted)
     for name, values in wanted.items():
         assert said[name].shape == values.shape
         if values.dtype.kind == "f":
-            np.testing.assert_allclose(said[name], values, rtol=1e-12)
+            np.testing.assert_allclose(said[name], values, rtol=rtol)
         else:
             np.testing.assert_array_equal(said[name], values)
 
@@ -62,8 +62,9 @@ def assert_close(said: dict[str, Any], wanted: dict[str, Any]) -> None:
 @pytest.mark.parametrize("which", NAMES)
 def test_exported_models_say_the_same(which: str, tmp_path: Path) -> None:
     model, X, _, unseen = fitted(which)
+    embedded = which not in estimators.__all__  # waves are in float32, by two libraries
     for rows in (X, unseen, X[:1]):
-        assert_close(run(model, rows, tmp_path), expected(model, rows))
+        assert_close(run(model, rows, tmp_path), expected(model, rows), rtol=1e-6 if embedded else 1e-12)
 
 
 def test_labels_beyond_int64_raise() -> None:

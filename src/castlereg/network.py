@@ -212,15 +212,20 @@ def network_inputs(embedding: Embedding | None, x: Array) -> Array:
         return x
     xp = x.__array_namespace__()
     values = x[:, np.array(embedding.channels.indices)]
-    waves = _wave(values[:, :, None] * embedding.frequencies + embedding.phases)
-    mixed = xp.matmul(waves.swapaxes(0, 1), embedding.weights).swapaxes(0, 1)
+    turns = values[:, :, None] * embedding.frequencies
+    turns += embedding.phases
+    waves = _wave(turns)
+    mixed = xp.matmul(waves.swapaxes(0, 1), embedding.weights.astype(waves.dtype)).swapaxes(0, 1)
     return xp.concat([x, mixed.reshape(len(x), -1)], axis=1)
 
 
 def _wave(turns: Array) -> Array:
-    """Return ``cos(2 pi turns)``."""
+    """Return ``cos(2 pi turns)``; NumPy's turns are overwritten."""
     if isinstance(turns, np.ndarray):
-        return np.cos(2 * np.pi * turns)
+        # The cosine of float32 takes a fifth of the time; the turns are reduced in float64, so that no digits are lost.
+        turns -= np.rint(turns)
+        turns *= 2 * np.pi
+        return np.cos(turns.astype(np.float32))
     # XLA calls the library for every single cosine. A polynomial takes a fraction of the time.
     rest = turns - jnp.round(turns)
     square = rest * rest

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import onnx
 
 _OPSET, _IR = 19, 9  # the first to compare texts, and the file version that goes with it
+_FLOAT, _DOUBLE = 1, 11  # onnx.TensorProto's numbers
 _ROWS = "rows"
 _UNKNOWN_TEXT = "(not known)"  # for a text that would be taken for a missing value
 
@@ -337,8 +338,11 @@ def _embedded(graph: _Graph, embedding: Embedding, seen: _Tensor) -> _Tensor:
     """Return what :func:`castlereg.network.network_inputs` computes of values, shape (networks, rows, inputs)."""
     values = graph("Gather", seen, np.array(embedding.channels.indices, np.int64), axis=2)
     turns = graph("Unsqueeze", values, [3]) * embedding.frequencies[:, None] + embedding.phases[:, None]
-    waves = graph("Transpose", graph("Cos", turns * (2 * np.pi)), perm=[0, 2, 1, 3])
-    mixed = graph("Transpose", waves @ embedding.weights, perm=[0, 2, 1, 3])
+    turns = turns - graph("Round", turns)  # then in float32, as prediction does
+    cosine = graph("Cos", graph("Cast", turns * (2 * np.pi), to=_FLOAT))
+    waves = graph("Transpose", cosine, perm=[0, 2, 1, 3])
+    mixed = graph("MatMul", waves, embedding.weights.astype(np.float32))
+    mixed = graph("Cast", graph("Transpose", mixed, perm=[0, 2, 1, 3]), to=_DOUBLE)
     n = embedding.weights.shape[1] * embedding.weights.shape[3]
     return graph("Reshape", mixed, np.array([len(embedding.weights), -1, n], np.int64))
 

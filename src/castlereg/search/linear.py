@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, enet_path
 
-from castlereg.castle import supervised_loss
 from castlereg.data.rows import Fold
 from castlereg.data.table import Standardization, Table, measure
 from castlereg.layout import Layout, Node
-from castlereg.losses import Batch, as_batch, cell_losses
-from castlereg.network import Parameters, forward
+from castlereg.losses import Batch, as_batch, logistic_loss, softmax_loss, squared_error
+from castlereg.network import Parameters
 from castlereg.training import TrainedStack
 
 # Strengths of the penalty, from the strongest down, each beginning with the solution of the one before. They span what
@@ -79,18 +78,30 @@ def solve_linear(table: Table, folds: Sequence[Fold], forms: Sequence[LinearForm
             used = np.flatnonzero(enters[:, k])
             found, offset = solve(rows, used, node, layout.nodes[node], forms)
             weights[:, fold, used, k, : found.shape[-1]], bias[:, fold, k, : found.shape[-1]] = found, offset
-        for i in range(len(forms)):
-            network: Any = Parameters(weights[i, fold], bias[i, fold], (), None, None)
-            nodes: Any = np.array(layout.targets)
-            units: Any = by.null_loss
-            cells = cell_losses(forward(network, left_out.inputs), left_out, layout, nodes, units)
-            losses[i, fold] = float(supervised_loss(cells, left_out))
+        losses[:, fold] = _losses(weights[:, fold], bias[:, fold], left_out, by, layout)
     return [_stack(weights[i], bias[i], standardization, losses[i]) for i in range(len(forms))]
 
 
 def _batch(table: Table, rows: Any, by: Standardization) -> Batch:
     weight = np.ones(len(rows)) if table.weight is None else table.weight[rows].astype(np.float64)
     return as_batch(table.inputs[rows].astype(np.float64), weight / weight.sum(), by, table.layout)
+
+
+def _losses(weights: Any, bias: Any, rows: Batch, by: Standardization, layout: Layout) -> NDArray[np.float64]:
+    """Return the loss of the targets for every form, in NumPy: JAX must not start before its devices are set."""
+    total = np.zeros(len(weights))
+    x: Any = rows.inputs
+    truth: Any = rows.truth
+    for k, node in enumerate(layout.targets):
+        outputs = np.einsum("rc,fco->fro", x, weights[:, :, k]) + bias[:, None, k]
+        levels, unit = layout.nodes[node].levels, 1.0 if by.null_loss is None else float(by.null_loss[node])
+        if layout.nodes[node].kind == "categorical":
+            losses: Any = softmax_loss(outputs[..., :levels], truth[:, node, :levels])
+        else:
+            loss = squared_error if layout.nodes[node].kind == "numeric" else logistic_loss
+            losses = loss(outputs[..., 0], truth[:, node, 0])
+        total += np.asarray(losses) @ np.asarray(rows.weight) / unit
+    return total
 
 
 def _solve_numbers(
