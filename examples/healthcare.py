@@ -23,7 +23,7 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     """Fit, print and draw; return the pictures."""
     table = heart_or_breast_cancer()
     X, X_new, y, y_new = train_test_split(table.X, table.y, test_size=0.3, stratify=table.y, random_state=0)
-    model = CastleClassifierCV(cv=10, max_epochs=max_epochs, random_state=0).fit(X, y)
+    model = CastleClassifierCV(search="paper", cv=10, max_epochs=max_epochs, random_state=0).fit(X, y)
 
     probability = np.asarray(model.predict_proba(X_new))
     sets = np.asarray(model.predict_set(X_new, coverage=0.9))

@@ -31,7 +31,7 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     X, y = table.X.drop(columns="B"), table.y
     X, X_new, y, y_new = train_test_split(X, y, test_size=0.2, random_state=1)
 
-    castle = CastleRegressorCV(cv=10, max_epochs=max_epochs, random_state=0).fit(X, y)
+    castle = CastleRegressorCV(search="paper", cv=10, max_epochs=max_epochs, random_state=0).fit(X, y)
     rivals = {"least squares": LinearRegression(), "random forest": RandomForestRegressor(random_state=0)}
     fitted = {"CASTLE, mean of ten folds": castle, **{name: rival.fit(X, y) for name, rival in rivals.items()}}
     print("Mean squared error on new districts, in units of the price's variance (one split: no ranking)")

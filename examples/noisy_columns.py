@@ -32,7 +32,7 @@ def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
         X, y, X_new, y_new = train.drop(columns=target), train[target], test.drop(columns=target), test[target]
 
         candidates = {
-            "CASTLE": CastleRegressorCV(cv=5, max_epochs=max_epochs, random_state=seed),
+            "CASTLE": CastleRegressorCV(search="paper", cv=5, max_epochs=max_epochs, random_state=seed),
             "L1": NetworkRegressorCV(
                 [[L1(s)] for s in (0.1, 0.01, 0.001)], cv=5, max_epochs=max_epochs, random_state=seed
             ),

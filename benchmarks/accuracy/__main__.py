@@ -6,6 +6,8 @@
     is not run again.
 ``python -m benchmarks.accuracy time --rivals PYTHON``
     Seconds of our searches, CatBoost and RealMLP in turn; PYTHON is that of the rivals' environment.
+``python -m benchmarks.accuracy coverage``
+    Coverage of the intervals and class sets of ``search="best"``.
 ``python -m benchmarks.accuracy page``
     Write docs/accuracy.md and its pictures from the results.
 """
@@ -32,6 +34,7 @@ def main() -> None:
     commands.add_parser("page")
     of_time = commands.add_parser("time")
     of_time.add_argument("--rivals", required=True, metavar="PYTHON")
+    commands.add_parser("coverage")
     of_work = commands.add_parser("work")
     of_work.add_argument("method")
     of_work.add_argument("table")
@@ -44,6 +47,11 @@ def main() -> None:
     folder = os.environ.get("CASTLEREG_DATA")
     if folder is None:
         sys.exit("set CASTLEREG_DATA to the folder of the tables")
+    if given.command == "coverage":
+        from benchmarks.accuracy.coverage import measure
+
+        measure(Path(folder))
+        return
     if given.command in ("time", "work"):
         from benchmarks.accuracy import timing
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 
 Search = Literal["auto", "fast", "best", "paper", "one_standard_error"]
+PAPER_BETAS = (0.001, 0.01, 0.1, 1.0)
 FOLDS, FOLDS_OF_POOL, REPEATS_OF_BEST = 10, 5, 2
 # Options that say how the candidates of a grid are trained and chosen; a pool has its own.
 _OF_THE_GRID = (
@@ -281,9 +282,11 @@ class ClassSetCV(CrossValidated):
 class NetworkCV(CrossValidated):
     """A network whose regularizers are chosen among candidates."""
 
-    candidates: Sequence[Sequence[Regularizer]] = ((),)
+    candidates: Sequence[Sequence[Regularizer]] | None = None
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
+        if self.candidates is None:
+            return [()]
         if not hasattr(self.candidates, "__iter__") or any(isinstance(c, Regularizer) for c in self.candidates):
             raise ValueError(
                 f"candidates={self.candidates!r} must be a sequence of sequences of regularizers, such as "
@@ -296,7 +299,7 @@ class NetworkCV(CrossValidated):
 class CastleCV(CrossValidated, CastleOptions):
     """CASTLE whose strengths are chosen."""
 
-    reg_betas: Sequence[float] = (0.001, 0.01, 0.1, 1.0)
+    reg_betas: Sequence[float] | None = None
 
     def fit(
         self,
@@ -337,7 +340,7 @@ class CastleCV(CrossValidated, CastleOptions):
         return float(self.best_params_["reg_lambda"])
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
-        betas = self.reg_betas
+        betas = PAPER_BETAS if self.reg_betas is None else self.reg_betas
         if isinstance(betas, str) or not hasattr(betas, "__iter__") or not len(list(betas)):
             raise ValueError(f"reg_betas={betas!r} must be a sequence of numbers, such as (0.01, 0.1)")
         for beta in betas:

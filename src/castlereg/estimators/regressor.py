@@ -151,8 +151,8 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
 
     Parameters
     ----------
-    reg_betas : sequence of float
-        Strengths of the sparsity to choose among.
+    reg_betas : sequence of float, optional
+        Strengths of the sparsity to choose among; the paper's by default: 0.001, 0.01, 0.1 and 1.
     search : {"auto", "fast", "best", "paper", "one_standard_error"}
         ``"fast"`` and ``"best"`` are pools; ``"best"`` trains on two sets of folds and takes twice as long.
         ``"paper"`` chooses the best of ``reg_betas``; ``"one_standard_error"`` the strongest whose mean is within one
@@ -216,9 +216,10 @@ class NetworkRegressorCV(Regression, IntervalCV, NetworkCV):
 
     Parameters
     ----------
-    candidates : sequence of sequence of Regularizer
-        To choose among; those with the same regularizers in different strengths are trained together. The pools of
-        ``search="fast"`` and ``"best"`` have their own: those of :class:`CastleRegressorCV` without the causal terms.
+    candidates : sequence of sequence of Regularizer, optional
+        To choose among, only the plain network by default; those with the same regularizers in different strengths are
+        trained together. The pools of ``search="fast"`` and ``"best"`` have their own: those of
+        :class:`CastleRegressorCV` without the causal terms.
 
     Examples
     --------

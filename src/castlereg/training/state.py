@@ -56,8 +56,8 @@ class MemberInputs(NamedTuple):
     standardization: Standardization
     mean_weight: Array  # of the training rows
     edge_mask: Array  # (inputs, trained nodes), 0 for forbidden edges
-    averaging: Array | None  # what is left of the average after an epoch; None without averaging
-    weight_decay: Array | None  # share of the weights that a step takes away, times its rate; None for none
+    averaging: Array | None = None  # what is left of the average after an epoch; None without averaging
+    weight_decay: Array | None = None  # share of the weights that a step takes away, times its rate; None for none
 
 
 class Shared(NamedTuple):

@@ -45,7 +45,10 @@ class WeightRoles(Experiment):
             random_state=int(settings["draw"]),
         )
         model = CastleRegressorCV(
-            cv=int(settings["cv"]), max_epochs=int(settings["max_epochs"]), random_state=int(settings["draw"])
+            search="paper",
+            cv=int(settings["cv"]),
+            max_epochs=int(settings["max_epochs"]),
+            random_state=int(settings["draw"]),
         ).fit(problem.X, problem.y)
         learned = pd.DataFrame(model.graph_.learned_array, model.graph_.nodes, model.graph_.nodes)["Y"]
         found = roles(problem.dag, "Y")._asdict()
