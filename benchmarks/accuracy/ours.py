@@ -24,7 +24,7 @@ OURS: dict[str, Callable[[Data], Any]] = {
     "paper": _castle(search="paper"),
     "fast": _castle(search="fast"),
     "best": _castle(search="best"),
-    "best, not causal": _network(search="best"),
+    "best without causal terms": _network(search="best"),
     "plain network": _network(candidates=_PLAIN),
 }
 
