@@ -13,6 +13,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from castlereg.comparison import PAPER_METHODS
+from tests.fitted_models import short_pools
 
 ROOT = Path(__file__).parents[1]
 
@@ -105,6 +106,7 @@ def test_code_of_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch, tmp_
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert blocks
     made = {"__name__": "__main__"}  # dataclasses look their module up
-    for block in blocks:
-        exec(compile(block, page, "exec"), made)
+    with short_pools():
+        for block in blocks:
+            exec(compile(block, page, "exec"), made)
     plt.close("all")

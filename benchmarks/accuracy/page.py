@@ -153,6 +153,8 @@ def _difference(errors: pd.DataFrame, one: str, other: str) -> str:
     parts = []
     for name, title in VARIANTS.items():
         some = errors[errors.index.get_level_values("variant") == name]
+        if len(some) < 2:
+            continue
         ratio = np.log(some[one].clip(lower=1e-4) / some[other].clip(lower=1e-4))
         spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
         parts.append(f"{title} {100 * (np.exp(ratio.mean()) - 1):+.1f} % (± {100 * spread:.1f})")
