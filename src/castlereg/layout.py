@@ -136,8 +136,8 @@ class Layout:
     @cached_property
     def embedded_nodes(self) -> NDArray[np.int64]:
         """Nodes whose values networks embed: numeric features, if there is an embedding."""
-        kept = [k for k, node in enumerate(self.nodes) if node.kind == "numeric" and not node.target]
-        return np.array(kept if self.embedding else [], np.int64)
+        numbers = [k for k, node in enumerate(self.nodes) if node.kind == "numeric" and not node.target]
+        return np.array(numbers if self.embedding else [], np.int64)
 
     @cached_property
     def input_nodes(self) -> NDArray[np.int64]:

@@ -233,7 +233,19 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         (["fit", "{homes}", "-t", "price", "--search", "quick"], "--search quick is not one of paper, fast, best"),
         (
             ["fit", "{homes}", "-t", "price", "--search", "paper", "--time-limit", "9"],
-            "--time-limit has no effect with",
+            "--time-limit has no effect with --search paper",
+        ),
+        (
+            ["fit", "{homes}", "-t", "price", "--beta", "0.1", "--time-limit", "9"],
+            "--time-limit has no effect here",
+        ),
+        (
+            ["fit", "{homes}", "-t", "price", "--epochs", "2", "--time-limit", "9"],
+            "--time-limit and --epochs do not go together",
+        ),
+        (
+            ["fit", "{homes}", "-t", "price", "--stream", "--time-limit", "9"],
+            "--time-limit has no effect with --stream",
         ),
         (["fit", "{homes}", "-t", "price", "--search", "fast", "--epochs", "9"], "--epochs has no effect with"),
         (["fit", "{homes}", "-t", "price", "--search", "fast", "--beta", "1"], "--search has no effect here"),

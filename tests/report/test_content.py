@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.metrics import accuracy_score, log_loss, r2_score, root_mean_squared_error
+from sklearn.model_selection import KFold
 
 from castlereg import (
     CastleClassifier,
@@ -30,6 +32,7 @@ from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.report import ReportContent, report_content
 from castlereg.report.cross_fitting import fold_numbers, out_of_fold, plain, single
 from castlereg.report.graph_view import GraphContent
+from tests.fitted_models import short_pools
 
 from .conftest import DATE, Fitted
 
@@ -155,6 +158,18 @@ def test_a_network_that_chose_its_regularizers_is_scored_with_them(fitted: Fitte
     assert type(estimator) is NetworkRegressor
     assert estimator.regularizers == model.best_regularizers_
     assert estimator.n_members == 2
+
+
+@pytest.mark.parametrize("cv", [2, KFold(2), "list"])
+def test_the_search_of_a_pool_is_repeated_in_every_fold(fitted: Fitted, cv: Any) -> None:
+    _, X, y = fitted
+    cv = list(KFold(2).split(X)) if cv == "list" else cv
+    with short_pools():
+        model = NetworkRegressorCV(search="fast", cv=cv, random_state=0).fit(X, y)
+        assert single(model).get_params()["cv"] == 2
+        content = report_content(model, X, y, cv=2, random_state=0, rivals=False)
+    assert content.evaluation is not None
+    assert "The whole search was repeated in every fold." in content.evaluation.note
 
 
 @pytest.mark.filterwarnings("ignore:X has levels that were not there in training")

@@ -60,6 +60,15 @@ def test_a_class_without_training_rows_is_improbable() -> None:
     assert bias[0] == -10 and np.abs(bias[1:]).max() < 5
 
 
+@pytest.mark.parametrize("only", [0, 1])
+def test_a_fold_of_a_single_class_is_sure_of_it(only: int) -> None:
+    data = table(kind="categorical")
+    rows = np.flatnonzero(data.inputs[:, 4 + only] == 1)
+    (stack,) = solve_linear(data, [(rows, np.arange(20))], [LinearForm(0.01, 0.0)])
+    bias = stack.parameters.input_bias[0, 0]
+    assert bias[only] == 10 and (np.delete(bias, only) == -10).all()
+
+
 def test_forbidden_columns_have_no_weight() -> None:
     data = table()
     allowed = np.ones((5, 5), bool)

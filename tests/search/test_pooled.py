@@ -7,14 +7,26 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
+from sklearn.model_selection import KFold
 
-from castlereg import CastleClassifierCV, CastleRegressorCV, EdgeConstraints, NetworkRegressorCV
+from castlereg import (
+    CastleClassifierCV,
+    CastleRegressor,
+    CastleRegressorCV,
+    EdgeConstraints,
+    NetworkRegressorCV,
+    Recipe,
+)
 from castlereg.data.reading import read_columns
+from castlereg.fitted.thresholds import into_targets
 from castlereg.layout import Layout, Node
+from castlereg.search import pooled
 from castlereg.search.ensemble import RowLosses
+from castlereg.search.fit import fit
 from castlereg.search.grid import clearly_worse
 from castlereg.search.pool import pool
 from castlereg.search.pooled import PoolRun
+from castlereg.training.stack import Stack
 from tests.fitted_models import short_pools
 
 pytestmark = pytest.mark.xdist_group("pools")
@@ -109,17 +121,17 @@ def test_a_time_limit_ends_with_what_there_is(data: Any) -> None:
         model = CastleRegressorCV(search="best", time_limit=1e-3, random_state=0).fit(*data)
     assert set(model.search_results_["stage"]) == {"linear", "CASTLE"}
     assert model.graph_.is_dag and np.isfinite(model.predict(data[0])).all()
-    with pytest.raises(AttributeError, match="did not select columns"):
+    with pytest.raises(AttributeError, match="has not selected columns"):
         _ = model.selected_features_
 
 
 def test_an_interrupted_search_keeps_what_there_is(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     train = PoolRun._train
 
-    def interrupted(self: PoolRun, table: Any, stage: Any, *arguments: Any) -> None:
+    def interrupted(self: PoolRun, table: Any, stage: Any, *arguments: Any) -> bool:
         if stage.name != "CASTLE":
             raise KeyboardInterrupt
-        train(self, table, stage, *arguments)
+        return train(self, table, stage, *arguments)
 
     monkeypatch.setattr(PoolRun, "_train", interrupted)
     with short_pools():
@@ -128,6 +140,82 @@ def test_an_interrupted_search_keeps_what_there_is(data: Any, monkeypatch: pytes
         with pytest.warns(UserWarning, match="the search was interrupted: 15 candidates"):
             model = CastleRegressorCV(search="fast", random_state=0).fit(*data, on_interrupt="keep")
     assert set(model.search_results_["stage"]) == {"linear", "CASTLE"}
+
+
+def test_ctrl_c_inside_a_stage_ends_the_whole_search(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    record, calls = Stack.record, []
+
+    def interrupted(self: Stack, log: Any) -> None:
+        record(self, log)
+        calls.append(self)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Stack, "record", interrupted)
+    with short_pools(), pytest.warns(UserWarning, match="interrupted"):
+        model = CastleRegressorCV(search="fast", random_state=0).fit(*data, on_interrupt="keep")
+    assert set(model.search_results_["stage"]) == {"linear", "CASTLE"}
+    assert model.reg_beta_ in (0.001, 0.01, 0.1)
+
+
+def test_a_refit_that_is_interrupted_leaves_the_networks_before_it(data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(fit.__globals__, "_refitted", interrupted)
+    model = CastleRegressor(recipe=Recipe(refit=True), max_epochs=2, random_state=0)
+    with pytest.warns(UserWarning, match="the refit was interrupted"):
+        model.fit(*data, on_interrupt="keep")
+    assert model.model_.blend is None
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*data)
+
+
+def test_weights_count_when_candidates_are_chosen(data: Any) -> None:
+    X, y = data
+    times = np.where(np.arange(120) % 3, 1, 9)
+    with short_pools():
+        whole, scaled = (
+            CastleRegressorCV(search="fast", random_state=0).fit(X, y, sample_weight=w * times) for w in (1, 1.1)
+        )
+    linear = [model.search_results_.set_index("candidate").filter(like="linear", axis=0) for model in (whole, scaled)]
+    # Copies and weights differ only in the folds' rows.
+    np.testing.assert_allclose(*(frame["loss"].sort_index() for frame in linear), rtol=0.03)
+
+
+def test_columns_that_are_all_constant_predict_the_mean(data: Any) -> None:
+    X, y = data
+    with short_pools(), pytest.warns(UserWarning, match="constant"):
+        model = CastleRegressorCV(search="fast", random_state=0).fit(0 * X, y)
+        classes = CastleClassifierCV(search="fast", random_state=0).fit(0 * X, y > 100)
+    assert model.predict(X) == pytest.approx(y.mean(), rel=0.05)
+    assert classes.predict_proba(X)[:, 1] == pytest.approx((y > 100).mean(), abs=0.05)
+
+
+def test_a_refit_needs_columns_to_leave_out(data: Any) -> None:
+    X, y = data
+    used_all = PoolRun._selected
+
+    def all_columns(self: PoolRun) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pooled, "selected_columns", lambda networks, _: into_targets(networks) > 0)
+            return used_all(self)
+
+    with short_pools(), pytest.MonkeyPatch.context() as patch, pytest.warns(UserWarning, match="constant"):
+        patch.setattr(PoolRun, "_selected", all_columns)
+        model = CastleRegressorCV(search="fast", random_state=0).fit(X.assign(flat=1.0), y)
+    assert "refit" not in set(model.search_results_["stage"])
+
+
+def test_best_with_a_splitter_trains_every_fold_twice(data: Any) -> None:
+    with short_pools():
+        model = CastleRegressorCV(search="best", cv=KFold(3), random_state=0).fit(*data)
+    assert len(model.folds_) == 6
+    np.testing.assert_array_equal(model.folds_[0][1], model.folds_[3][1])
+    blend = model.model_.blend
+    assert blend is not None
+    first = blend.of_members(np.array([0, 3])).predict(model.model_.cells(read_columns(data[0])))[0]
+    assert not np.array_equal(*first)
 
 
 def test_without_castle_there_is_no_graph(data: Any) -> None:

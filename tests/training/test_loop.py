@@ -22,6 +22,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
+from castlereg.acyclicity.cut import find_cycle
 from castlereg.data.table import Table, room_for
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.network import initialize, squared_adjacency
@@ -349,6 +350,15 @@ def test_averaged_weights_are_the_mean_over_epochs_that_decays() -> None:
         average = jax.tree.map(lambda a, w: 0.7 * a + 0.3 * w[0], average, last.parameters)
     result = train(data, plain(1, 60), replace(by, averaging=0.7, phases=(Phase(3, counts=False), Phase(1))))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a[0], b, rtol=1e-4, atol=1e-6), result.parameters, average)
+
+
+def test_averaged_weights_have_no_cycle_either() -> None:
+    data = table(n_rows=60)
+    castle = Castle(objective="graph")
+    by = replace(plan((6,), epochs=10, patience=100), phases=phases_for([castle], 10), averaging=0.8)
+    member = replace(plain(1, 60)[0], regularizers=(castle,))
+    (weights,) = np.abs(train(data, [member], by).parameters.input_weights).max(axis=-1)
+    assert weights.any() and find_cycle(weights > 0) is None
 
 
 def test_columns_that_a_member_does_not_use_have_no_weight() -> None:

@@ -62,7 +62,9 @@ def fit(
     beta: Annotated[
         float | None, typer.Option(min=0, help="Strength of sparsity (default: chosen by folds; 0.01 with --stream).")
     ] = None,
-    folds: Annotated[int | None, typer.Option(min=2, help="Folds to choose beta by (default: 10).")] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Folds to search by (default: 5; 10 with --search paper).")
+    ] = None,
     search: Annotated[
         str | None,
         typer.Option(help="fast (default) and best are pools of networks; paper chooses beta."),
@@ -89,7 +91,7 @@ def fit(
     check_model_name("--output", output)
     check_page_name("--report", report)
     if stream:
-        _check_stream(table, target, folds, search, report)
+        _check_stream(table, target, folds, search, time_limit, report)
     from castlereg.data.files import TableFile, check_columns
 
     text = text_options(separator, decimal, encoding)
@@ -134,6 +136,7 @@ def fit(
         "task": chosen,
         "reg_beta": float(model.reg_beta_ if by_folds else model.reg_beta),
         "chosen_by_folds": by_folds,
+        "search": search if by_folds else None,
         "held_out_loss": float(model.validation_loss_),
         "held_out": held_out_facts(model),
         "uses": {name: used_columns(model.graph_, name) for name in target},
@@ -150,8 +153,12 @@ def _check_search(search: str | None, time_limit: float | None, epochs: int, by_
         stop(f"--search has no effect here: it chooses by folds with {limits}; leave --search out")
     if search not in (None, "paper", "fast", "best"):
         stop(f"--search {search} is not one of paper, fast, best")
+    if time_limit is not None and not by_folds:
+        stop("--time-limit has no effect here: it ends a search by folds; leave it out")
     if time_limit is not None and search == "paper":
         stop("--time-limit has no effect with --search paper; leave it out")
+    if time_limit is not None and epochs != _EPOCHS:
+        stop("--time-limit and --epochs do not go together: a search with a time limit has its own epochs")
     if search in ("fast", "best") and epochs != _EPOCHS:
         stop(f"--epochs has no effect with --search {search}, whose candidates have their own; leave it out")
 
@@ -163,13 +170,22 @@ def _estimator(task: str, options: dict[str, Any], by_folds: bool = False) -> An
     return getattr(castlereg, f"{name}CV" if by_folds else name)(**options)
 
 
-def _check_stream(table: Path, targets: list[str], folds: int | None, search: str | None, report: Path | None) -> None:
+def _check_stream(
+    table: Path,
+    targets: list[str],
+    folds: int | None,
+    search: str | None,
+    time_limit: float | None,
+    report: Path | None,
+) -> None:
     if str(table) == "-":
         stop("--stream reads the table twice, which standard input does not allow: write it to a file")
     if len(targets) > 1:
         stop("--stream takes one --target")
     if search is not None:
         stop("--search has no effect with --stream: beta is fixed; give --beta, or leave --stream out")
+    if time_limit is not None:
+        stop("--time-limit has no effect with --stream: one network is trained; give --epochs, or leave --stream out")
     if folds is not None:
         stop("--folds has no effect with --stream: beta is fixed; give --beta, or leave --stream out")
     if report is not None:
@@ -235,6 +251,12 @@ def used_columns(graph: CausalGraph, target: str) -> list[str]:
     return [str(name) for name in weights.index if name in (*parents, *away)]
 
 
+def _search_label(facts: dict[str, Any]) -> dict[str, str]:
+    if facts["search"] in ("fast", "best"):
+        return {"search": f"{facts['search']}, a pool of networks that predict together"}
+    return {"beta": f"{facts['reg_beta']:g}" + (", chosen by folds" if facts["chosen_by_folds"] else "")}
+
+
 def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
     several = len(facts["targets"]) > 1
     rows = "read in pieces," if facts["rows"] is None else f"{counted(facts['rows'])} x"
@@ -245,7 +267,7 @@ def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
         + (f"; {counted(dropped)} without a target left out" if dropped else ""),
         "target": f"{', '.join(facts['targets'])}: {why}, so {facts['task']}"
         + (" (--task overrules)" if task == "auto" and not several else ""),
-        "beta": f"{facts['reg_beta']:g}" + (", chosen by folds" if facts["chosen_by_folds"] else ""),
+        **_search_label(facts),
         "held-out loss": f"{facts['held_out_loss']:.4g} (predicting the mean or the base rates has about 1)",
         **held_out_labels(facts["held_out"]),
     }

@@ -197,7 +197,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def validation_loss_(self) -> float:
-        """Mean validation loss of the networks, each at its best epoch."""
+        """Mean validation loss of the networks, each at its best epoch; of a pool, the held-out loss of the blend."""
         return self._fitted().validation_loss
 
     @property
@@ -206,7 +206,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         selected = self._fitted().selected
         if selected is None:
             raise AttributeError(
-                f"this {type(self).__name__} did not select columns: use recipe=Recipe(refit=True), or search='fast'"
+                f"this {type(self).__name__} has not selected columns: that takes recipe=Recipe(refit=True), or a pool "
+                "(search='fast') that was not ended before its refit"
             )
         return [self.model_.preprocessing.schema[j].name for j in selected]
 

@@ -1,7 +1,7 @@
-"""Estimators that choose their regularizers by cross-validation in one batched run.
+"""Estimators that search by cross-validation: a pool of candidates that predict together, or a grid of strengths.
 
-Every fold and candidate is a member of one stack. The chosen candidate's fold networks predict together, and their
-errors on the rows that they had not seen give prediction intervals and class sets.
+Every fold and candidate of a stage is a member of one stack. The fold networks that predict have errors on the rows
+that they were not trained on, which give prediction intervals and class sets.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class CrossValidated(NetworkEstimator):
 
         results = self._book.results
         if "weight" not in results:
-            raise AttributeError(f"search={self.search!r} has no pool: see cv_results_")
+            raise AttributeError("a grid was searched, not a pool: see cv_results_")
         names = ("candidate", "stage", "loss", "weight")
         frame = pd.DataFrame({name: results[name] for name in names})
         frame["seconds"] = results["mean_fit_time"] * len(self._book.folds)

@@ -159,8 +159,8 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
         standard error of the best one's. ``"auto"`` is ``"fast"``, or ``"paper"`` if an option of the grid is given:
         ``reg_betas``, ``castle``, ``regularizers``, ``scoring``, or how networks are trained.
     time_limit : float, optional
-        Seconds after which a pool begins no further training and predicts with what it has. The result then depends on
-        the speed of the machine.
+        Seconds after which the training of a pool ends; the linear forms and the first epochs of CASTLE are always
+        trained. The result then depends on the speed of the machine.
     cv : int or splitter, optional
         Number of folds, which are random and keep classes in proportion; or any splitter of scikit-learn, or an
         iterable of splits. By default 10, and 5 for a pool.
@@ -188,7 +188,7 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
         Rows of each fold.
     fold_seeds_ : list of int
         ``CastleRegressor(reg_beta_, random_state=fold_seeds_[k])``, trained on fold k with its left-out rows as
-        ``X_val``, is the network of that fold.
+        ``X_val``, is the network of that fold; not so for a pool.
 
     Examples
     --------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.targets import ClassTarget
 from castlereg.fitted.networks import Networks
 from castlereg.network import select
 
@@ -36,23 +36,21 @@ class Blend:
         """Number of folds."""
         return self.parts[0].n_members
 
-    @cached_property
-    def n_networks(self) -> int:
-        """Number of networks over all parts."""
-        return sum(part.n_members for part in self.parts)
-
     def of_members(self, members: NDArray[np.int64]) -> Blend:
         """Keep some folds."""
         return Blend(tuple(part.of_members(members) for part in self.parts), self.weights, self.names)
 
     def predict(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Predict every target from cells: values (folds, rows), probabilities (folds, rows, classes)."""
-        blocks = list(self.parts[0].encoded_blocks(cells))  # encoded once for all parts
-        totals: list[NDArray[np.float64]] = []
-        for part, weight in zip(self.parts, self.weights, strict=True):
-            outputs = part.outputs_of_blocks(blocks, len(cells))
-            shares = [weight * target.decode(outputs[:, :, k]) for k, target in enumerate(self.preprocessing.targets)]
-            totals = shares if not totals else [total + share for total, share in zip(totals, shares, strict=True)]
+        targets = self.preprocessing.targets
+        shapes = [(len(target.classes),) if isinstance(target, ClassTarget) else () for target in targets]
+        totals = [np.zeros((self.n_members, len(cells), *shape)) for shape in shapes]
+        for rows, block in self.parts[0].encoded_blocks(cells):  # encoded once for all parts
+            n_rows = rows.stop - rows.start
+            for part, weight in zip(self.parts, self.weights, strict=True):
+                outputs = part.outputs_of_blocks([(slice(0, n_rows), block)], n_rows)
+                for k, (target, total) in enumerate(zip(targets, totals, strict=True)):
+                    total[:, rows] += weight * target.decode(outputs[:, :, k])
         return totals
 
 

@@ -38,6 +38,7 @@ class HeldOut:
     truth: Sequence[NDArray[Any]]  # (rows,), of each target
     spread: Sequence[float]  # standard deviation of each numeric target over all rows; not used for classes
     by_member: Sequence[NDArray[np.int64]]  # which of the rows were each network's validation rows, each once
+    weight: NDArray[np.float64] | None = None  # (rows,), with a mean of 1; None when all weigh alike
 
     @classmethod
     def of(cls, targets: Sequence[Target], parts: Sequence[Rows], by_member: Sequence[NDArray[Any]]) -> HeldOut:
@@ -55,7 +56,12 @@ class HeldOut:
             for target, values in zip(targets, truth, strict=True)
         ]
         positions = [np.searchsorted(chosen, np.intersect1d(rows, chosen)) for rows in indices]
-        return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions)
+        weight = None
+        if parts[0].weight is not None:  # validation rows that the user gives have none
+            of_parts = [np.ones(len(part)) if part.weight is None else part.weight for part in parts]
+            weight = np.concatenate(of_parts)[chosen]
+            weight /= weight.mean()
+        return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions, weight)
 
 
 @dataclass(frozen=True)

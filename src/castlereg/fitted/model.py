@@ -49,7 +49,7 @@ class FittedModel:
 
     networks: Networks  # with the preprocessing that they share; those that the graph comes from
     history: pd.DataFrame  # one row per network and epoch
-    validation_loss: float  # mean over networks, each at its best epoch
+    validation_loss: float  # mean over networks, each at its best epoch; of a pool, that of held-out rows
     graph: CausalGraph | None = None  # None when only the targets' sub-networks were trained
     folds: FoldBook | None = None  # None without cross-validation
     held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # files do not keep it

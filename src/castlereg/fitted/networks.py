@@ -29,8 +29,8 @@ _MULTIPLE = 16
 class Networks:
     """Networks with the preprocessing that they share.
 
-    Prediction runs only the targets' sub-networks, on the host, in float64: no compilation, and results that do not
-    depend on the other rows of a call.
+    Prediction runs only the targets' sub-networks, on the host, in float64 (waves of an embedding in float32): no
+    compilation, and results that do not depend on the other rows of a call.
     """
 
     preprocessing: Preprocessing  # of all networks

@@ -45,9 +45,9 @@ class Corruption(Regularizer):
 
     def on_batch(self, batch: Batch, drawn: Array, layout: Layout) -> Batch:
         """Replace cells by those of the next row; rows that only fill up the batch stay out of it."""
-        place = jnp.arange(len(batch.weight), dtype=jnp.int32)
-        present = jnp.maximum(jnp.sum(batch.weight > 0), 1).astype(place.dtype)  # they stand first
-        donor = jnp.where(place < present, (place + 1) % present, place)
-        replaced = jax.random.bernoulli(key(drawn), self.rate, (len(place), layout.n_nodes))
+        position = jnp.arange(len(batch.weight), dtype=jnp.int32)
+        present = jnp.maximum(jnp.sum(batch.weight > 0), 1).astype(position.dtype)  # they stand first
+        donor = jnp.where(position < present, (position + 1) % present, position)
+        replaced = jax.random.bernoulli(key(drawn), self.rate, (len(position), layout.n_nodes))
         by_channel = jnp.take(replaced, jnp.asarray(layout.channel_nodes, jnp.int32), axis=1)
         return batch._replace(inputs=jnp.where(by_channel, jnp.take(batch.inputs, donor, axis=0), batch.inputs))

@@ -16,7 +16,7 @@ from castlereg.estimators.recipe import DEFAULT_RECIPE
 from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
 from castlereg.regularizers import Castle
-from castlereg.report.cross_fitting import PLAIN, model_name, out_of_fold
+from castlereg.report.cross_fitting import PLAIN, is_pool, model_name, out_of_fold
 from castlereg.report.description import Column, Setting, settings_of, table_columns, versions
 from castlereg.report.graph_view import GraphContent, graph_content
 from castlereg.report.rivals import MOST_ROWS
@@ -177,7 +177,9 @@ def _evaluation(
         "they show how the scores would vary with other rows like these, not with other starting weights."
     )
     book = model.model_.folds
-    if book is not None:
+    if book is not None and is_pool(model):
+        notes.append("The whole search was repeated in every fold.")
+    elif book is not None:
         strengths = ", ".join(f"{name}={value:g}" for name, value in book.results["params"][book.best].items())
         notes.append(
             f"The strengths chosen on all rows ({strengths or 'none'}) were used in every fold, with "

@@ -15,6 +15,7 @@ from castlereg import estimators
 from castlereg.data.targets import NumericTarget, Target, TargetKind
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
+from castlereg.estimators.cross_validation import REPEATS_OF_BEST
 from castlereg.notices import FitWarning
 from castlereg.regularizers.castle import castle_of
 from castlereg.report.rivals import MOST_ROWS, RIVALS, predicted_by
@@ -54,7 +55,7 @@ def out_of_fold(
     source = np.random.SeedSequence(seed)
     folds = fold_numbers(targets, truth, cv, np.random.default_rng(source.spawn(1)[0]))
     methods = {model_name(model): single(model)}
-    if isinstance(model, CastleOptions) or methods[model_name(model)].regularizers:
+    if isinstance(model, CastleOptions) or is_pool(model) or methods[model_name(model)].regularizers:
         methods[PLAIN] = plain(model)
     trees = RIVALS if rivals else ()
     cells = model.model_.cells(read_features(model, X)) if rivals else np.empty((n_rows, 0))
@@ -107,11 +108,18 @@ def model_name(model: NetworkEstimator) -> str:
     return "CASTLE" if isinstance(model, CastleOptions) else "this model"
 
 
+def is_pool(model: NetworkEstimator) -> bool:
+    """Whether a model is the blend of a pool."""
+    book = model.model_.folds
+    return book is not None and "weight" in book.results
+
+
 def single(model: NetworkEstimator) -> NetworkEstimator:
     """Return the estimator to train in each fold: of a cross-validated one, that with its strengths and networks."""
     book = model.model_.folds
-    if book is not None and "weight" in book.results:  # of a pool: the search is part of the model
-        return clone(model).set_params(verbose=False)
+    if book is not None and is_pool(model):  # the search is part of the model; a splitter may need groups or all rows
+        n_folds = len(book.folds) // (REPEATS_OF_BEST if model.search == "best" else 1)
+        return clone(model).set_params(verbose=False, cv=n_folds)
     if (model if book is None else book).regularizers is None:
         raise ValueError(
             f"this {type(model).__name__} cannot be trained again to measure how well it predicts, because its file "

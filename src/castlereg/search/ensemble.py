@@ -19,14 +19,15 @@ _ROUNDS = 20  # additions after these
 
 @dataclass(frozen=True)
 class RowLosses:
-    """The loss of every row, summed over targets, as a function of predictions of every target.
+    """The loss of every row, the mean over targets, as a function of predictions of every target.
 
     Squared errors are in units of the target's variance, log losses in units of the entropy of the classes: 1 is what
-    predicting the mean or the class shares costs.
+    predicting the mean or the class shares costs. Rows with weights have losses in proportion.
     """
 
     targets: Sequence[Target]
     truth: Sequence[NDArray[Any]]  # of each target, (rows,)
+    weight: NDArray[np.float64] | None = None  # (rows,), with a mean of 1
 
     def __call__(self, predicted: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         """Return the losses, shape (rows,), of values (rows,) or probabilities (rows, classes) of each target."""
@@ -34,13 +35,16 @@ class RowLosses:
         for target, truth, of_target in zip(self.targets, self.truth, predicted, strict=True):
             if isinstance(target, ClassTarget):
                 codes = target.codes(truth)
-                shares = np.bincount(codes) / len(codes)
-                entropy = max(-float(np.log(shares[codes]).mean()), 1e-9)
+                shares = np.bincount(codes, self.weight) / len(codes)
+                entropy = max(-float(np.average(np.log(shares[codes]), weights=self.weight)), 1e-9)
                 likely = of_target[np.arange(len(codes)), codes]
                 total -= np.log(np.maximum(likely, 1e-12)) / entropy
             else:
-                total += np.square(of_target - truth) / max(float(np.var(truth)), 1e-300)
-        return total
+                mean = np.average(truth, weights=self.weight)
+                variance = float(np.average(np.square(truth - mean), weights=self.weight))
+                total += np.square(of_target - truth) / max(variance, 1e-300)
+        total /= len(self.targets)
+        return total if self.weight is None else total * self.weight
 
 
 def greedy_weights(

@@ -79,9 +79,14 @@ def fit(request: FitRequest) -> FittedModel:
             )
         predictor: Networks | Blend = networks
         blend, selected = None, None
-        if request.refit:
-            blend, selected = _refitted(request, rows, networks, trained, grid.candidates[best], held_out)
-            predictor = blend
+        if request.refit and not stack.interrupted:
+            try:
+                blend, selected = _refitted(request, rows, networks, trained, grid.candidates[best], held_out)
+                predictor = blend
+            except KeyboardInterrupt:
+                if request.on_interrupt == "raise":
+                    raise
+                warn_user("the refit was interrupted: the networks before it predict")
         book = None
         if results is not None and rows.fold_rows is not None:
             folds, seeds, left_out = rows.fold_rows.folds, rows.fold_rows.seeds, rows.fold_rows.left_out
@@ -131,7 +136,7 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
     )
     blend, weights = run.blend()
     with_graph = [candidate for candidate in run.trained if candidate.has_graph]
-    main = min(with_graph or run.trained, key=lambda candidate: candidate.loss)
+    main = min(with_graph or run.networks, key=lambda candidate: candidate.loss)
     graph = None
     if with_graph:
         n_networks = sum(candidate.networks.n_members for candidate in with_graph)
@@ -369,7 +374,7 @@ def _user_folds(
     """Split the rows, by their indices in the user's table.
 
     A number of folds is dealt out in the rows' own order, so that the user's order does not matter; a splitter gets the
-    user's order, which may mean something.
+    user's order, which may mean something. What is repeated are the cuts of a number, and the networks of a splitter.
     """
     assert rows.index is not None  # rows are in their own order
     if isinstance(rules.cv, int | np.integer):
@@ -379,9 +384,10 @@ def _user_folds(
         states = fit_stream(seed, OfFit.FOLD_ROWS).generate_state(rules.repeats)
         cuts = [folds(rules.cv, len(kept), random_state=int(state), classes=classes) for state in states]
         return [(kept[train], kept[held]) for cut in cuts for train, held in cut]
-    return folds(
+    cut = folds(
         rules.cv, len(rules.y), random_state=0, y=rules.y, groups=rules.groups, is_classifier=rules.is_classifier
     )
+    return cut * rules.repeats  # the same rows, other starting weights
 
 
 def _positions(rows: Rows, wanted: NDArray[np.int64]) -> NDArray[np.int64]:

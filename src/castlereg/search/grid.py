@@ -130,7 +130,8 @@ def train_folds(
 
     Early stopping uses the rows that a fold leaves out. Networks of one fold start from the same weights and see the
     same batches, whatever their regularizers. A grid that does not fit into memory is trained in parts, which changes
-    nothing: networks of a stack do not see each other.
+    nothing without ``halving``: networks of a stack do not see each other. With it, the candidates of a part are
+    compared.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def train_folds(
         for part in _parts(grid, len(folds), rows, plan, most_members):
             members = [Member(*folds[fold], seeds[fold], grid[i], columns[fold]) for i, fold in part]
             phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup, plan.schedule)
-            rule = _Halving(np.array([i for i, _ in part]), len(folds)) if halving else None
+            rule = _Halving(len(folds)) if halving else None
             try:
                 stack = train(
                     rows,
@@ -175,6 +176,7 @@ def train_folds(
                     progress=bar,
                     on_interrupt=on_interrupt,
                     hopeless=rule,
+                    stops=_RUNGS if halving else (),
                     deadline=deadline,
                 )
             except KeyboardInterrupt:
@@ -224,7 +226,6 @@ def clearly_worse(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
 class _Halving:
     """Stops the members of candidates that are clearly worse, at each rung."""
 
-    candidate_of: NDArray[np.int64]  # (members,), candidate by candidate
     n_folds: int
     passed: int = 0  # rungs
 

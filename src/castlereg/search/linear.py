@@ -76,8 +76,9 @@ def solve_linear(table: Table, folds: Sequence[Fold], forms: Sequence[LinearForm
         for k, node in enumerate(layout.targets):
             solve = _solve_numbers if layout.nodes[node].kind == "numeric" else _solve_classes
             used = np.flatnonzero(enters[:, k])
-            found, offset = solve(rows, used, node, layout.nodes[node], forms)
-            weights[:, fold, used, k, : found.shape[-1]], bias[:, fold, k, : found.shape[-1]] = found, offset
+            solution, offset = solve(rows, used, node, layout.nodes[node], forms)
+            width = solution.shape[-1]
+            weights[:, fold, used, k, :width], bias[:, fold, k, :width] = solution, offset
         losses[:, fold] = _losses(weights[:, fold], bias[:, fold], left_out, by, layout)
     return [_stack(weights[i], bias[i], standardization, losses[i]) for i in range(len(forms))]
 
@@ -111,7 +112,9 @@ def _solve_numbers(
     root = np.sqrt(np.asarray(rows.weight) * len(rows.weight))
     X = np.asfortranarray(np.asarray(rows.inputs)[:, used] * root[:, None])
     y = np.asarray(rows.truth)[:, node, 0] * root
-    found = np.zeros((len(forms), len(used), 1))
+    weights = np.zeros((len(forms), len(used), 1))
+    if not len(used):
+        return weights, np.zeros((len(forms), 1))
     for share in {form.l1_share for form in forms}:
         at = [i for i, form in enumerate(forms) if form.l1_share == share]
         strengths = [forms[i].strength for i in at]
@@ -119,8 +122,8 @@ def _solve_numbers(
             warnings.simplefilter("ignore", ConvergenceWarning)  # near enough for a candidate
             _, path, _ = enet_path(X, y, l1_ratio=share, alphas=strengths, tol=1e-3, max_iter=_MOST_STEPS)
         order = np.argsort(np.argsort(strengths)[::-1])  # the path goes from the strongest down
-        found[at, :, 0] = path.T[order]
-    return found, np.zeros((len(forms), 1))
+        weights[at, :, 0] = path.T[order]
+    return weights, np.zeros((len(forms), 1))
 
 
 def _solve_classes(
@@ -131,10 +134,19 @@ def _solve_classes(
     truth = np.asarray(rows.truth)[:, node]
     codes = truth[:, 0].astype(int) if target.kind == "binary" else truth[:, : target.levels].argmax(axis=1)
     present = np.unique(codes)
-    found, offset = np.zeros((len(forms), len(used), target.levels)), np.full((len(forms), target.levels), _ABSENT)
+    weights, offset = np.zeros((len(forms), len(used), target.levels)), np.full((len(forms), target.levels), _ABSENT)
     if len(present) == 1:
-        offset[:, 0 if target.kind == "binary" else present[0]] = -_ABSENT if present[0] else _ABSENT
-        return found, offset
+        if target.kind == "binary":
+            offset[:, 0] = -_ABSENT if present[0] else _ABSENT
+        else:
+            offset[:, present[0]] = -_ABSENT
+        return weights, offset
+    if not len(used):
+        shares = np.bincount(codes, weight)[present]
+        offset[:, 0 if target.kind == "binary" else present] = (
+            np.log(shares[1] / shares[0]) if target.kind == "binary" else np.log(shares)
+        )
+        return weights, offset
     model = LogisticRegression(warm_start=True, max_iter=_MOST_STEPS, tol=1e-4)
     for i in np.argsort([-form.strength for form in forms], kind="stable"):
         model.C = 1 / (forms[i].strength * len(codes))
@@ -142,12 +154,12 @@ def _solve_classes(
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(X, codes, sample_weight=weight * len(codes))
         if target.kind == "binary":
-            found[i, :, 0], offset[i, 0] = model.coef_[0], model.intercept_[0]
+            weights[i, :, 0], offset[i, 0] = model.coef_[0], model.intercept_[0]
         elif len(present) == 2:  # of more classes: half of the logit each way
-            found[i][:, present], offset[i, present] = model.coef_.T * [-0.5, 0.5], model.intercept_ * [-0.5, 0.5]
+            weights[i][:, present], offset[i, present] = model.coef_.T * [-0.5, 0.5], model.intercept_ * [-0.5, 0.5]
         else:
-            found[i][:, present], offset[i, present] = model.coef_.T, model.intercept_
-    return found, offset
+            weights[i][:, present], offset[i, present] = model.coef_.T, model.intercept_
+    return weights, offset
 
 
 def _stack(weights: Any, bias: Any, standardization: Standardization, losses: NDArray[np.float32]) -> TrainedStack:

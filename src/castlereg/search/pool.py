@@ -16,7 +16,7 @@ from castlereg.training import Phase, Plan
 _BETAS = (0.001, 0.01, 0.1)
 _CASTLE_WIDTH = 32
 _WIDTH = 64
-# Waves of a number cost as much as many plain columns: wide tables have fewer of them, or none.
+# The inputs that waves of a number are mixed into cost as much as plain columns: wide tables have fewer, or none.
 _EMBEDDING = ((40, 8), (100, 4))  # up to this many features, inputs of each number
 # Wide tables: each step trains the sub-networks of a few features, which are narrower, for fewer epochs.
 _MOST_FEATURES = 24

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from castlereg.data.table import Table
 from castlereg.fitted.blend import Blend, targets_only
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
 from castlereg.fitted.networks import Networks
-from castlereg.fitted.thresholds import by_node, selected_columns
+from castlereg.fitted.thresholds import by_node, into_targets, selected_columns
 from castlereg.notices import warn_user
 from castlereg.search.ensemble import RowLosses, greedy_weights
 from castlereg.search.grid import Candidate, strengths_of, train_folds
@@ -61,7 +62,7 @@ class PoolRun:
     def of(cls, rows: Assignment) -> PoolRun:
         """Begin with the held-out rows of the folds."""
         held_out = rows.held_out(np.arange(len(rows.folds)))
-        return cls(rows, held_out, RowLosses(rows.preprocessing.targets, held_out.truth))
+        return cls(rows, held_out, RowLosses(rows.preprocessing.targets, held_out.truth, held_out.weight))
 
     def run(
         self,
@@ -82,10 +83,17 @@ class PoolRun:
                 if number and deadline is not None and time.monotonic() > deadline:
                     break
                 try:
-                    self._train(table, stage, bar, on_interrupt, deadline)
+                    interrupted = self._train(table, stage, bar, on_interrupt, deadline)
                 except KeyboardInterrupt:
-                    if on_interrupt == "raise":
+                    if on_interrupt == "raise" or not number:  # without a network there is no graph
                         raise
+                    interrupted = True
+                except FloatingPointError as error:
+                    if number == len(stages) - 1 and not self.networks:
+                        raise
+                    warn_user(f"the candidates of {stage.name!r} are left out: {error}", ConvergenceWarning)
+                    continue
+                if interrupted:
                     warn_user(f"the search was interrupted: {len(self.trained)} candidates were trained and are used")
                     break
 
@@ -97,13 +105,19 @@ class PoolRun:
         for form, stack in zip(forms, stacks, strict=True):
             self._add(form.name, "linear", (), stack, seconds)
 
-    def _train(self, table: Table, stage: Stage, bar: Any, on_interrupt: OnInterrupt, deadline: float | None) -> None:
+    @property
+    def networks(self) -> list[Trained]:
+        """Candidates with hidden layers."""
+        return [candidate for candidate in self.trained if candidate.stage != "linear"]
+
+    def _train(self, table: Table, stage: Stage, bar: Any, on_interrupt: OnInterrupt, deadline: float | None) -> bool:
+        """Train the candidates of a stage; return whether Ctrl-C ended it."""
         begun, before = time.perf_counter(), bar.n
         all_epochs = len(stage.candidates) * len(self.rows.folds) * stage.plan.max_epochs
         used = self._selected() if stage.refit else None
-        if self.used is not None and stage.refit and self.used.all():  # nothing else than was trained before
+        if stage.refit and used is None:
             bar.update(all_epochs)
-            return
+            return False
         bar.set_description(stage.name)
         grid = train_folds(
             table,
@@ -123,14 +137,21 @@ class PoolRun:
             if np.isfinite(stack.validation_loss).all():
                 label = stage.label(stage.candidates.index(candidate))
                 self._add(label, stage.name, candidate, stack, seconds)
+        return any(stack.interrupted for stack in grid.stacks)
 
-    def _selected(self) -> list[NDArray[np.bool_]]:
-        """Select the columns of each fold by the best candidate of the first stage, as masks of nodes."""
-        first = next(one.stage for one in self.trained if one.stage != "linear")
-        of_first = [one for one in self.trained if one.stage == first]
-        best = min(of_first, key=lambda one: one.loss)
+    def _selected(self) -> list[NDArray[np.bool_]] | None:
+        """Select the columns of each fold by the best candidate of the first stage, as masks of nodes.
+
+        None if there is nothing to refit: no such candidate, or one that needs all columns that it may use.
+        """
+        if not self.networks:
+            return None
+        first = self.networks[0].stage
+        of_first = [candidate for candidate in self.networks if candidate.stage == first]
+        best = min(of_first, key=lambda candidate: candidate.loss)
         self.used = selected_columns(best.networks, self.held_out)
-        return by_node(self.used, self.rows.preprocessing)
+        needs_all = np.array_equal(self.used, into_targets(best.networks) > 0)
+        return None if needs_all else by_node(self.used, self.rows.preprocessing)
 
     def _add(self, name: str, stage: str, candidate: Candidate, stack: TrainedStack, seconds: float) -> None:
         networks = Networks.of(self.rows.preprocessing, stack)
@@ -143,22 +164,25 @@ class PoolRun:
 
     def blend(self) -> tuple[Blend, NDArray[np.float64]]:
         """Select candidates greedily; return those that predict, and the weights of all."""
-        weights = greedy_weights([one.predicted for one in self.trained], self.losses)
+        weights = greedy_weights([candidate.predicted for candidate in self.trained], self.losses)
         chosen = np.flatnonzero(weights)
         parts = tuple(targets_only(self.trained[i].networks) for i in chosen)
         return Blend(parts, weights[chosen], tuple(self.trained[i].name for i in chosen)), weights
 
     def results(self, weights: NDArray[np.float64]) -> dict[str, Any]:
         """Lay out what is known of all candidates, as scikit-learn's searches do and with more columns."""
-        by_fold = [-np.array([one.row_losses[rows].mean() for rows in self.held_out.by_member]) for one in self.trained]
+        by_fold = [
+            -np.array([candidate.row_losses[rows].mean() for rows in self.held_out.by_member])
+            for candidate in self.trained
+        ]
         scores = np.array(by_fold)
         results: dict[str, Any] = {
-            "candidate": [one.name for one in self.trained],
-            "stage": [one.stage for one in self.trained],
+            "candidate": [candidate.name for candidate in self.trained],
+            "stage": [candidate.stage for candidate in self.trained],
             "weight": weights,
-            "loss": np.array([one.loss for one in self.trained]),
-            "mean_fit_time": np.array([one.seconds for one in self.trained]) / scores.shape[1],
-            "params": [strengths_of(one.candidate) for one in self.trained],
+            "loss": np.array([candidate.loss for candidate in self.trained]),
+            "mean_fit_time": np.array([candidate.seconds for candidate in self.trained]) / scores.shape[1],
+            "params": [strengths_of(candidate.candidate) for candidate in self.trained],
         }
         results |= {f"split{fold}_test_score": scores[:, fold] for fold in range(scores.shape[1])}
         results["mean_test_score"], results["std_test_score"] = scores.mean(axis=1), scores.std(axis=1)

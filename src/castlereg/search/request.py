@@ -36,7 +36,7 @@ class CrossValidation:
     is_classifier: bool = False
     score: Score | None = None  # of a model on some of the user's rows, higher is better; None: by validation loss
     one_standard_error: bool = False  # choose the strongest candidate within one standard error of the best
-    repeats: int = 1  # times that the rows are cut into folds anew, for a number of folds
+    repeats: int = 1  # times that the rows are cut into folds anew, or that a splitter's folds are trained
     pool: bool = False  # whether the candidates are those of a pool and predict together, not those given
     causal: bool = True  # whether the pool has the terms of CASTLE
     time_limit: float | None = None  # of a pool, in seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -40,6 +41,7 @@ def train(
     progress: bool | tqdm[Any] = False,
     on_interrupt: OnInterrupt = "raise",
     hopeless: Hopeless | None = None,
+    stops: Sequence[float] = (),
     deadline: float | None = None,
 ) -> TrainedStack:
     """Train a stack.
@@ -58,6 +60,8 @@ def train(
     hopeless : callable, optional
         Returns which members to stop, given the share of the epochs that is done and the lowest validation loss of
         every member; called between calls of the program.
+    stops : sequence of float
+        Shares of the epochs at which a call of the program ends, however many epochs the devices take at once.
     deadline : float, optional
         Time of ``time.monotonic()`` after which no further epochs are begun, except the first ones.
 
@@ -81,7 +85,7 @@ def train(
     interrupted = False
     with bar if bar is not progress else nullcontext():
         try:
-            _run(stack, source, bar, on_interrupt, hopeless, deadline)
+            _run(stack, source, bar, on_interrupt, hopeless, stops, deadline)
         except KeyboardInterrupt:
             _free_lock(bar)
             if on_interrupt == "raise":
@@ -99,11 +103,13 @@ def _run(
     bar: Any,
     on_interrupt: OnInterrupt,
     hopeless: Hopeless | None,
+    stops: Sequence[float],
     deadline: float | None,
 ) -> None:
     """Run the phases one after the other."""
     plan, begun = stack.setup.plan, bar.n
     runner = source.runner(stack)
+    ends = [math.ceil(share * plan.max_epochs) for share in stops]
 
     def finished(share: float = 0) -> Any:
         return begun + np.where(stack.active, stack.epoch + share, plan.max_epochs).sum()
@@ -117,8 +123,8 @@ def _run(
         done = int(stack.epoch[stack.active].min())
         for action in plan.actions_at(done):
             stack.keep_edges(action)
-        epochs = _epochs_of_call(plan, done, runner.epochs_per_call)
-        following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call)
+        epochs = _epochs_of_call(plan, done, runner.epochs_per_call, ends)
+        following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call, ends)
         log = runner.run(epochs, following, within_epoch)
         try:
             wait_for(log)
@@ -145,12 +151,12 @@ def _free_lock(bar: tqdm[Any]) -> None:
                 part.release()
 
 
-def _epochs_of_call(plan: Plan, done: int, most: int) -> int:
-    """Count the epochs of a call: a phase ends with a call."""
+def _epochs_of_call(plan: Plan, done: int, most: int, ends: Sequence[int]) -> int:
+    """Count the epochs of a call, which ends with a phase and at the given epochs."""
     if done >= plan.max_epochs:
         return 0
     phase, before = plan.phase_at(done)
-    return min(most, before + phase.epochs - done)
+    return min(most, before + phase.epochs - done, *(end - done for end in ends if end > done))
 
 
 @dataclass(frozen=True)

@@ -235,7 +235,8 @@ class Stack:
             of_inputs = [moment.network.input_weights for moment in (moments.mu, moments.nu)]
         else:  # laid out by node
             of_inputs = [moment.input_weights.swapaxes(1, 2) for moment in (moments.own.mu, moments.own.nu)]
-        for array in (states.moving.weights.network.input_weights, *of_inputs):
+        averaged = () if states.moving.average is None else (states.moving.average.input_weights,)
+        for array in (states.moving.weights.network.input_weights, *averaged, *of_inputs):
             array *= self.masks[..., None]
         self.states = self.place(states)
 
