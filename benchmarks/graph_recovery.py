@@ -1,11 +1,16 @@
-"""How well graphs are recovered: CASTLE by both objectives, the correlation, and peers, whose scores are stored.
+"""How well graphs are recovered: CASTLE by both objectives, the correlation, and peers; with calibration.
 
-``python -m benchmarks.graph_recovery [n_nodes n_rows n_graphs]`` prints a table, ``... sachs`` that of the table in the
-folder ``CASTLEREG_DATA``, ``... plot FILE`` draws both sizes with ten graphs each.
+Every score is stored in ``benchmarks/peers/recovery_scores.csv``; what is there already is not run again.
 
-Peers take hours and an environment of their own. ``... export FOLDER`` writes the problems for
-``benchmarks/peers/recover.py``, which leaves its results in FOLDER; ``... collect FOLDER`` scores them and stores the
-scores in ``benchmarks/peers/recovery_scores.csv``, from where the other commands take them.
+- ``python -m benchmarks.graph_recovery run [METHOD ...]``: our methods on all problems.
+- ``... export FOLDER``: write the problems for ``benchmarks/peers/recover.py``, which needs environments of its own.
+- ``... collect FOLDER``: score what the peers have left there.
+- ``... calibration``: how often edges of a given probability are right, on graphs that are used for nothing else.
+- ``... classes``: directions of linear Gaussian data against the equivalence class.
+- ``... pairs``: the Tuebingen pairs.
+- ``... page``: write ``docs/recovery.md`` and its pictures.
+
+The tables of Sachs, Asia, Alarm and the pairs are read from the folder ``CASTLEREG_DATA``.
 """
 
 from __future__ import annotations
@@ -13,191 +18,249 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from benchmarks.recovery_problems import FAMILIES, Recovery, recovery_problem
-from castlereg import CastleRegressor
+from benchmarks.recovery_problems import DENSE, FAMILIES, SPARSE, Recovery, mixed_problem, recovery_problem
+from castlereg import CastleClassifier, CastleRegressor
 from castlereg.acyclicity.cut import acyclic_cut, strong_edges
-from castlereg.graph.scores import direction_accuracy, edge_scores, ranking_scores, skeleton_scores
+from castlereg.discovery import discover, number
+from castlereg.graph.scores import ranking_scores
 
-SIZES = ((12, 1000), (30, 3000))
-PEERS = ("dagma", "dagma_short", "notears")
-LARGEST_FOR_ENSEMBLES = 20  # nodes; beyond, five networks take minutes a graph
-PEERS_OWN_THRESHOLD = 0.3  # the default of both
 STORED = Path(__file__).parent / "peers" / "recovery_scores.csv"
-FAMILY_NAMES = {
-    "sigmoid": "sums of sigmoids",
-    "sine": "sums of sines",
-    "smooth": "sums of smooth functions",
-    "linear": "linear, Laplace noise",
-}
-DRAWN = {  # label, colour and marker
-    "graph": ("CASTLE, graph objective", "#c2410c", "o"),
-    "graph, form by held-out rows": ("CASTLE, graph objective, form by held-out rows", "#c026d3", "o"),
-    "prediction": ("CASTLE, prediction", "#eab308", "o"),
-    "notears": ("NOTEARS-MLP", "#1d4ed8", "s"),
-    "dagma": ("DAGMA-MLP", "#0f766e", "D"),
-}
+CALIBRATION = Path(__file__).parent / "peers" / "recovery_calibration.csv"
+PEERS = ("dagma", "dagma_short", "notears", "lingam", "ges", "ges_levels", "score")
+PEERS_OWN_THRESHOLD = 0.3  # the default of NOTEARS and DAGMA
+# Nodes, rows, edges a node, graphs of every family.
+SMALL = ((12, 1000, SPARSE, 10), (12, 1000, DENSE, 5))
+LARGE = ((30, 3000, SPARSE, 3), (30, 3000, DENSE, 1))
+MIXED = 10  # graphs of mixed columns
+MOST_ROWS_OF_LEVELS = 5000  # of the Alarm table
+TABLES = ("sachs", "asia", "alarm")
 
-GRAPH: dict[str, Any] = {"reg_beta": 0.03, "objective": "graph"}
 
-Graph = tuple[NDArray[np.float64], NDArray[np.bool_], float]  # weights, edges, seconds
+class Graph(NamedTuple):
+    """What a method says of a graph."""
+
+    weights: NDArray[np.float64]  # (nodes, nodes), by which edges are ranked
+    edges: NDArray[np.float64]  # 1 for an edge, one half each way without a direction
+    seconds: float  # of the processor
+
+
+def problem_name(family: str, n_nodes: int, edges_per_node: float, seed: int) -> str:
+    """Name a problem."""
+    return f"{family}_{n_nodes}{'d' if edges_per_node == DENSE else ''}_{seed}"
+
+
+def problems() -> Iterator[tuple[str, Recovery]]:
+    """Draw all problems, the large ones last."""
+    yield from _random(SMALL)
+    for seed in range(MIXED):
+        yield f"mixed_12_{seed}", mixed_problem(seed)
+    if "CASTLEREG_DATA" in os.environ:
+        for name in TABLES:
+            yield name, table_with_graph(name, Path(os.environ["CASTLEREG_DATA"]))
+    yield from _random(LARGE)
+
+
+def _random(sizes: tuple[tuple[int, int, float, int], ...]) -> Iterator[tuple[str, Recovery]]:
+    for n_nodes, n_rows, edges_per_node, n_graphs in sizes:
+        for family in FAMILIES:
+            for seed in range(n_graphs):
+                name = problem_name(family, n_nodes, edges_per_node, seed)
+                yield name, recovery_problem(family, n_nodes, n_rows, seed, edges_per_node)
+
+
+def table_with_graph(name: str, folder: Path) -> Recovery:
+    """Read a table whose graph is known: the observational Sachs table with 17 edges, Asia, or Alarm."""
+    if name == "sachs":
+        data = pd.read_csv(folder / "sachs_observational.csv")
+        edges = pd.read_csv(folder / "sachs_edges.csv").query("in_17_edge_graph == 1")
+        values, levels = ((data - data.mean()) / data.std(ddof=0)).to_numpy(), np.zeros(data.shape[1], bool)
+    else:
+        data = pd.read_csv(folder / f"bnlearn_{name}.csv", dtype=str)[:MOST_ROWS_OF_LEVELS]
+        edges = pd.read_csv(folder / f"bnlearn_{name}_edges.csv")
+        data = data.loc[:, data.nunique() > 1]
+        values, levels = data.apply(lambda column: pd.factorize(column, sort=True)[0]).to_numpy(float), None
+        levels = np.ones(data.shape[1], bool)
+    edges = edges[edges["cause"].isin(data.columns) & edges["effect"].isin(data.columns)]
+    truth = np.zeros((data.shape[1],) * 2, dtype=bool)
+    truth[data.columns.get_indexer(edges["cause"]), data.columns.get_indexer(edges["effect"])] = True
+    return Recovery(truth, values, levels)
 
 
 def _castle(problem: Recovery, **options: Any) -> Graph:
     names = [f"x{k}" for k in range(problem.values.shape[1])]
     data = pd.DataFrame(problem.values, columns=names)
+    levels = [] if problem.levels is None else [name for name, many in zip(names, problem.levels, strict=True) if many]
+    data[levels] = data[levels].astype(int).astype(str)
+    estimator = CastleClassifier if names[-1] in levels else CastleRegressor
     start = time.process_time()
-    graph = CastleRegressor(random_state=0, **options).fit(data[names[:-1]], data[names[-1]]).graph_
+    model = estimator(random_state=0, **options).fit(data[names[:-1]], data[names[-1]])
     seconds = time.process_time() - start
-    return graph.learned_array, strong_edges(acyclic_cut(graph.learned_array)), seconds
-
-
-def _chosen_form(problem: Recovery) -> Graph:
-    """Take the linear form or two hidden layers, by the likelihood of the validation rows, a tenth."""
-    names = [f"x{k}" for k in range(problem.values.shape[1])]
-    data = pd.DataFrame(problem.values, columns=names)
-    held_out = len(data) // 10
-    X, y = data[names[:-1]][held_out:], data[names[-1]][held_out:]
-    X_val, y_val = data[names[:-1]][:held_out], data[names[-1]][:held_out]
-    start = time.process_time()
-    fits = [
-        CastleRegressor(random_state=0, hidden_layer_sizes=sizes, **GRAPH).fit(X, y, X_val=X_val, y_val=y_val)
-        for sizes in ((), "auto")
-    ]
-    graph = max(fits, key=lambda one: one.log_likelihood(X_val, y_val)).graph_
-    seconds = time.process_time() - start
-    return graph.learned_array, strong_edges(acyclic_cut(graph.learned_array)), seconds
+    graph = model.graph_
+    if options:
+        direction = np.nan_to_num(graph.direction_array, nan=0.5)
+        return Graph(graph.confidence_array * direction, graph.edge_array.astype(float), seconds)
+    edges = strong_edges(acyclic_cut(graph.learned_array))
+    return Graph(graph.learned_array, edges.astype(float), seconds)
 
 
 def _correlation(problem: Recovery) -> Graph:
-    """The absolute correlation, which knows no direction: the graph has each pair in the order of the columns."""
+    """The absolute correlation, which knows no direction."""
     start = time.process_time()
     weights = np.abs(np.corrcoef(problem.values.T))
     np.fill_diagonal(weights, 0)
-    return weights, strong_edges(np.triu(weights)), time.process_time() - start
+    edges = strong_edges(np.triu(weights)).astype(float)
+    return Graph(weights, (edges + edges.T) / 2, time.process_time() - start)
 
 
 OURS = {
+    "graph": lambda problem: _castle(problem, objective="graph"),
     "prediction": lambda problem: _castle(problem),
-    "graph": lambda problem: _castle(problem, **GRAPH),
-    "graph, linear form": lambda problem: _castle(problem, **GRAPH, hidden_layer_sizes=()),
-    "graph, form by held-out rows": _chosen_form,
-    "graph, mean of 5": lambda problem: _castle(problem, **GRAPH, n_members=5),
     "correlation": _correlation,
 }
 
 
-def _scores(graph: Graph, problem: Recovery) -> dict[str, float]:
-    weights, edges, seconds = graph
+def scores(graph: Graph, truth: NDArray[np.bool_]) -> dict[str, float]:
+    """Score a graph; an edge without a direction is half right."""
+    found, right = float(graph.edges.sum()), float(graph.edges[truth].sum())
+    either = np.minimum(graph.edges + graph.edges.T, 1)
+    joined = float(either[truth].sum())
+    both = max(found + truth.sum(), 1)
     return {
-        "AUROC": ranking_scores(weights, problem.truth)["auroc"],
-        "F1": edge_scores(edges, problem.truth)["f1"],
-        "F1 without directions": skeleton_scores(edges, problem.truth)["f1"],
-        "direction right": direction_accuracy(edges, problem.truth),
-        "edges": int(edges.sum()),
-        "seconds": seconds,
+        "AUROC": ranking_scores(graph.weights, truth)["auroc"],
+        "F1": 2 * right / both,
+        "F1 without directions": 2 * joined / both,
+        "direction right": right / joined if joined else np.nan,
+        "edges": found,
+        "seconds": graph.seconds,
     }
 
 
-def sachs(folder: Path) -> Recovery:
-    """Read the observational Sachs table, standardized, and the conventional graph of 17 edges."""
-    data = pd.read_csv(folder / "sachs_observational.csv")
-    edges = pd.read_csv(folder / "sachs_edges.csv").query("in_17_edge_graph == 1")
-    truth = np.zeros((data.shape[1],) * 2, dtype=bool)
-    truth[data.columns.get_indexer(edges["cause"]), data.columns.get_indexer(edges["effect"])] = True
-    return Recovery(truth, ((data - data.mean()) / data.std(ddof=0)).to_numpy())
+def stored() -> pd.DataFrame:
+    """Read all scores."""
+    return pd.read_csv(STORED)
 
 
-def _peer(file: Path, problem: Recovery) -> dict[str, float]:
-    """Score a peer's graph with its own threshold or ours, whichever is better for it."""
-    stored = np.load(file)
-    cut = acyclic_cut(stored["weights"])
-    graphs = (cut > PEERS_OWN_THRESHOLD, strong_edges(cut))
-    scores = [_scores((stored["weights"], edges, float(stored["seconds"])), problem) for edges in graphs]
-    return max(scores, key=lambda one: one["F1"])
+def _store(row: dict[str, Any]) -> None:
+    columns = list(pd.read_csv(STORED, nrows=0))
+    pd.DataFrame([row])[columns].round(4).to_csv(STORED, mode="a", header=False, index=False)
+    print(*(f"{value:.3f}" if isinstance(value, float) else value for value in row.values()), flush=True)
 
 
-def collect(folder: Path) -> pd.DataFrame:
-    """Score the peers' results in the folder and store the scores beside those of other problems."""
-    found = []
-    for file in sorted(folder.glob("*.npz")):
-        peer, _, name = file.stem.partition("-")
-        if peer in PEERS:
-            problem = Recovery(**np.load(folder / f"{name}.npz"))
-            found.append({"problem": name, "method": peer, **_peer(file, problem)})
-    scores = pd.concat([pd.DataFrame(found), pd.read_csv(STORED)] if STORED.exists() else [pd.DataFrame(found)])
-    scores = scores.drop_duplicates(["problem", "method"]).sort_values(["problem", "method"])
-    scores.round(4).to_csv(STORED, index=False)
-    return scores
-
-
-def compared(problem: Recovery, name: str) -> pd.DataFrame:
-    """Score all methods on a problem, peers where their scores are stored."""
-    small = len(problem.truth) <= LARGEST_FOR_ENSEMBLES
-    ours = {method: recover for method, recover in OURS.items() if small or "mean of" not in method}
-    found = [
-        {"problem": name, "method": method, **_scores(recover(problem), problem)} for method, recover in ours.items()
-    ]
-    return pd.concat([pd.DataFrame(found), pd.read_csv(STORED).query("problem == @name")])
-
-
-def run(n_nodes: int = 12, n_rows: int = 1000, n_graphs: int = 10) -> pd.DataFrame:
-    """Print mean scores by family and method; return the scores of every graph."""
-    tables = []
-    for family in FAMILIES:
-        for seed in range(n_graphs):
-            scores = compared(recovery_problem(family, n_nodes, n_rows, seed), f"{family}_{n_nodes}_{seed}")
-            tables.append(scores.assign(family=family, nodes=n_nodes))
-        by_method = pd.concat(tables[-n_graphs:]).groupby("method", sort=False)
-        means = by_method.mean(numeric_only=True).drop(columns="nodes")
-        print(f"{family}, {n_nodes} nodes\n{means.assign(graphs=by_method.size()).round(3).to_string()}", flush=True)
-    return pd.concat(tables, ignore_index=True)
-
-
-def plot(scores: pd.DataFrame, path: Path) -> None:
-    """Draw F1 against seconds, a panel for every family and size: small points are graphs, large ones means."""
-    import matplotlib.pyplot as plt
-
-    sizes = list(scores["nodes"].unique())
-    shape = (len(sizes), len(FAMILIES))
-    figure, axes = plt.subplots(
-        *shape, figsize=(11, 5.8), layout="constrained", sharex=True, sharey=True, squeeze=False
-    )
-    for (nodes, family), part in scores.groupby(["nodes", "family"]):
-        ax = axes[sizes.index(nodes), list(FAMILIES).index(str(family))]
-        for method, (label, color, marker) in DRAWN.items():
-            points = part[part["method"] == method]
-            ax.scatter(points["seconds"], points["F1"], s=10, color=color, alpha=0.35, marker=marker, linewidths=0)
-            ax.scatter(points["seconds"].mean(), points["F1"].mean(), s=70, color=color, marker=marker, label=label)
-        ax.set_title(f"{FAMILY_NAMES[str(family)]}, {nodes} nodes", fontsize=9)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(axis="y", alpha=0.3)
-    axes[0, 0].set(xscale="log", ylim=(0, 1))
-    axes[0, 0].xaxis.set_major_formatter("{x:g}")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=8)
-    figure.supxlabel("processor seconds a graph", fontsize=10)
-    figure.supylabel("F1 of the directed edges", fontsize=10)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+def run(methods: list[str]) -> None:
+    """Run our methods on the problems that they have no score for."""
+    known = set(map(tuple, stored()[["problem", "method"]].to_numpy()))
+    for name, problem in problems():
+        for method in methods or list(OURS):
+            if (name, method) not in known:
+                _store({"problem": name, "method": method, **scores(OURS[method](problem), problem.truth)})
 
 
 def export(folder: Path) -> None:
     """Write the problems as files."""
     folder.mkdir(parents=True, exist_ok=True)
-    for n_nodes, n_rows in SIZES:
+    for name, problem in problems():
+        np.savez(folder / f"{name}.npz", truth=problem.truth, values=problem.values)
+
+
+def collect(folder: Path) -> None:
+    """Score the peers' results in the folder that have no score yet."""
+    known = set(map(tuple, stored()[["problem", "method"]].to_numpy()))
+    for file in sorted(folder.glob("*-*.npz")):
+        peer, _, name = file.stem.partition("-")
+        if peer in PEERS and (name, peer) not in known:
+            result, truth = np.load(file), np.load(folder / f"{name}.npz")["truth"]
+            weights, seconds = result["weights"], float(result["seconds"])
+            graphs = [(weights > 0) * np.minimum(weights, 1) if peer.startswith("ges") else (weights > 0).astype(float)]
+            if peer in ("dagma", "dagma_short", "notears"):  # the better of two thresholds, for each graph
+                cut = acyclic_cut(weights)
+                graphs = [(cut > PEERS_OWN_THRESHOLD).astype(float), strong_edges(cut).astype(float)]
+            elif peer == "lingam":
+                graphs = [(weights > least).astype(float) for least in (0.01, 0.05, 0.1)]
+            of_graphs = [scores(Graph(weights, edges, seconds), truth) for edges in graphs]
+            _store({"problem": name, "method": peer, **max(of_graphs, key=lambda one: one["F1"])})
+
+
+def calibration(first: int = 300, n_seeds: int = 20) -> pd.DataFrame:
+    """Store probabilities of edges and of directions, with what is true, of graphs of all families."""
+    rows = []
+    for seed in range(first, first + n_seeds):
         for family in FAMILIES:
-            for seed in range(10):
-                problem = recovery_problem(family, n_nodes, n_rows, seed)
-                np.savez(folder / f"{family}_{n_nodes}_{seed}.npz", **problem._asdict())
-    if "CASTLEREG_DATA" in os.environ:
-        np.savez(folder / "sachs.npz", **sachs(Path(os.environ["CASTLEREG_DATA"]))._asdict())
+            rng = np.random.default_rng([seed, 5])
+            n_nodes, n_rows = int(rng.choice([6, 9, 12, 15])), int(rng.choice([200, 500, 1000]))
+            problem = recovery_problem(family, n_nodes, n_rows, seed, float(rng.choice([1.2, SPARSE, 2.5])))
+            found = discover([number(column) for column in problem.values.T])
+            for j, k in np.argwhere(np.triu(np.ones_like(problem.truth), 1)):
+                either = bool(problem.truth[j, k] or problem.truth[k, j])
+                forward = found.direction[j, k]
+                sure, right = (forward, problem.truth[j, k]) if forward >= 0.5 else (1 - forward, problem.truth[k, j])
+                direction = (sure, right) if either and np.isfinite(forward) else (np.nan, np.nan)
+                rows.append((family, seed, found.joined[j, k], either, *map(float, direction)))
+        print("calibration", seed, flush=True)
+    table = pd.DataFrame(rows, columns=["family", "seed", "joined", "is_joined", "direction", "is_right"])
+    table.round(4).to_csv(CALIBRATION, index=False)
+    return table
+
+
+def calibration_error(probability: pd.Series, truth: pd.Series, n_bins: int = 10) -> float:
+    """Return the expected calibration error over bins of equal width."""
+    bins = np.minimum((probability * n_bins).astype(int), n_bins - 1)
+    by_bin = pd.DataFrame({"p": probability, "t": truth.astype(float)}).groupby(bins)
+    return float((by_bin.size() * (by_bin["p"].mean() - by_bin["t"].mean()).abs()).sum() / len(probability))
+
+
+def reversible(truth: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which edges of a graph have either direction in its equivalence class (Meek's rules)."""
+    either = truth | truth.T
+    compelled = np.zeros_like(truth)
+    for k in range(len(truth)):
+        causes = np.flatnonzero(truth[:, k])
+        for i in causes:
+            compelled[i, k] |= any(i != j and not either[i, j] for j in causes)
+    while True:
+        before = compelled.copy()
+        for j, k in np.argwhere(truth & ~compelled):
+            first = any(compelled[i, j] and not either[i, k] for i in range(len(truth)))
+            second = any(compelled[j, i] and compelled[i, k] for i in range(len(truth)))
+            middle = [i for i in range(len(truth)) if compelled[i, k] and either[i, j] and not compelled[i, j]]
+            third = any(not either[a, b] for a in middle for b in middle if a != b)
+            compelled[j, k] = first or second or third
+        if np.array_equal(before, compelled):
+            return truth & ~compelled
+
+
+def classes(n_graphs: int = 20) -> pd.DataFrame:
+    """Count the edges of linear Gaussian data by whether the direction can be known and whether it is said to be."""
+    rows = []
+    for seed in range(400, 400 + n_graphs):
+        problem = recovery_problem("gaussian", 12, 1000, seed)
+        found = discover([number(column) for column in problem.values.T])
+        free = reversible(problem.truth)
+        for j, k in np.argwhere(problem.truth & (found.edges | found.edges.T)):
+            sure = max(found.direction[j, k], found.direction[k, j]) >= 0.75
+            rows.append((bool(free[j, k]), bool(sure), bool(found.edges[j, k])))
+    table = pd.DataFrame(rows, columns=["either way", "said to be known", "right"])
+    return table.groupby(["either way", "said to be known"])["right"].agg(["size", "mean"])
+
+
+def pairs(folder: Path) -> pd.DataFrame:
+    """Direct the Tuebingen pairs, in both orders of their columns."""
+    rows = []
+    for pair in pd.read_csv(folder / "tuebingen_pairs.csv").itertuples():
+        cause, effect = (np.array(text.split(), float) for text in (pair.A, pair.B))
+        some = np.linspace(0, len(cause) - 1, min(len(cause), 2000)).astype(int)
+        for columns, way in (((cause, effect), (0, 1)), ((effect, cause), (1, 0))):
+            found = discover([number(column[some]) for column in columns])
+            probability = found.direction[way] if found.edges.any() else 0.5
+            rows.append((pair.SampleID, way == (0, 1), probability))
+    return pd.DataFrame(rows, columns=["pair", "in order", "probability of the right direction"])
 
 
 def main(arguments: list[str]) -> None:
@@ -206,16 +269,25 @@ def main(arguments: list[str]) -> None:
         case ["export", folder]:
             export(Path(folder))
         case ["collect", folder]:
-            print(collect(Path(folder)).groupby("method").size().to_string())
-        case ["plot", file]:
-            plot(pd.concat([run(*size) for size in SIZES]), Path(file))
-        case ["sachs"]:
-            found = compared(sachs(Path(os.environ["CASTLEREG_DATA"])), "sachs")
-            print(found.drop(columns="problem").round(3).to_string(index=False))
-        case [n_nodes, n_rows, n_graphs]:
-            run(int(n_nodes), int(n_rows), int(n_graphs))
+            collect(Path(folder))
+        case ["calibration"]:
+            table = calibration()
+            known = table.dropna()
+            print(calibration_error(table["joined"], table["is_joined"]))
+            print(calibration_error(known["direction"], known["is_right"]))
+        case ["classes"]:
+            print(classes().to_string())
+        case ["pairs"]:
+            table = pairs(Path(os.environ["CASTLEREG_DATA"]))
+            print(table.groupby("in order")["probability of the right direction"].agg(lambda p: (p > 0.5).mean()))
+        case ["page"]:
+            from benchmarks.recovery_page import write_page
+
+            write_page()
+        case ["run", *methods]:
+            run(methods)
         case _:
-            run()
+            run([])
 
 
 if __name__ == "__main__":

@@ -8,10 +8,11 @@ from graphlib import TopologicalSorter
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from castlereg.synthetic import random_dag
+from castlereg.synthetic import StructuralModel, random_dag
 
 
 class Recovery(NamedTuple):
@@ -19,6 +20,7 @@ class Recovery(NamedTuple):
 
     truth: NDArray[np.bool_]  # (nodes, nodes), truth[j, k] for j -> k
     values: NDArray[np.float64]  # (rows, nodes)
+    levels: NDArray[np.bool_] | None = None  # which columns are numbers of levels; None for none
 
 
 Values = NDArray[np.float64]
@@ -95,3 +97,19 @@ def recovery_problem(family: str, n_nodes: int, n_rows: int, seed: int, edges_pe
         if how.bent:
             values[:, k] = _bend(values[:, k], rng)
     return Recovery(truth, (values - values.mean(axis=0)) / values.std(axis=0))
+
+
+def mixed_problem(seed: int) -> Recovery:
+    """Draw a graph of 12 nodes, seven numbers and five columns of two or three levels, and 1000 rows of it."""
+    rng = np.random.default_rng([seed, 78])
+    dag = random_dag(12, 20, rng)
+    names = list(dag.columns)
+    chosen = rng.choice(names[:-1], 5, replace=False)
+    function = ("sigmoid", "sine", "smooth")[seed % 3]
+    levels = dict(zip(chosen, (2, 2, 2, 3, 3), strict=True))
+    rows = StructuralModel(2.0 * dag, function=function, categorical=levels).sample(1000, random_state=seed)[names]
+    values = rows.apply(lambda column: pd.factorize(column, sort=True)[0] if column.name in levels else column)
+    values = values.to_numpy(float)
+    numbers = ~np.isin(names, chosen)
+    values[:, numbers] = (values[:, numbers] - values[:, numbers].mean(axis=0)) / values[:, numbers].std(axis=0)
+    return Recovery(dag.to_numpy() != 0, values, ~numbers)

@@ -20,7 +20,7 @@ LEVELS: list[tuple[str, ...]] = [
     ("options", "notices", "random_streams", "atomic_write", "markdown", "digits", "signals", "forks"),
     ("layout",),
     ("data", "network"),
-    ("losses", "acyclicity"),
+    ("losses", "acyclicity", "discovery"),
     ("castle",),
     ("regularizers", "graph"),
     ("training",),

@@ -1,10 +1,12 @@
 """Run a peer on exported recovery problems; needs an environment of its own with the peer installed.
 
-``python benchmarks/peers/recover.py dagma|dagma_short|notears FOLDER NAME ...``, after
+``python benchmarks/peers/recover.py dagma|dagma_short|notears|lingam|ges|ges_levels|score FOLDER NAME ...``, after
 ``python -m benchmarks.graph_recovery export FOLDER``. Weights and processor seconds are written beside the problems;
 what is there already is left alone. ``dagma_short`` has a tenth of DAGMA's iterations.
 
-Their layers are computed by ``quick_equations.py``, the same to rounding: seconds here are the peers' at their best.
+NOTEARS (gCastle) and DAGMA need PyTorch; their layers are computed by ``quick_equations.py``, the same to rounding:
+seconds here are the peers' at their best. DirectLiNGAM (lingam) and GES (causal-learn, for numbers and for levels) need
+their packages only. SCORE is written here after its paper, as no package with it could be had.
 """
 
 from __future__ import annotations
@@ -19,17 +21,18 @@ from typing import Any
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a core each, counted in processor seconds
 
 import numpy as np
-import torch
-from quick_equations import equations, keep_freed_memory, replace_forward
-
-ADAM = torch.optim.Adam
 
 
 def dagma(values: Any, **iterations: int) -> Any:
     """Run DAGMA with an MLP as in its documentation."""
+    import torch
     from dagma.nonlinear import DagmaMLP, DagmaNonlinear
+    from quick_equations import equations, keep_freed_memory, replace_forward
 
-    torch.optim.Adam = partial(ADAM, fused=True)  # one call instead of a dozen
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    if not isinstance(torch.optim.Adam, partial):
+        torch.optim.Adam = partial(torch.optim.Adam, fused=True)  # one call instead of a dozen
 
     def quick(model: Any, inputs: Any) -> Any:
         return equations(inputs, model.fc1.weight, model.fc1.bias, model.fc2[0])
@@ -50,7 +53,12 @@ def dagma_short(values: Any) -> Any:
 
 def notears(values: Any) -> Any:
     """Run NOTEARS with an MLP with gCastle's defaults, but without its threshold."""
+    import torch
     from castle.algorithms import NotearsNonlinear
+    from quick_equations import equations, keep_freed_memory, replace_forward
+
+    torch.set_num_threads(1)
+    keep_freed_memory()
     from castle.algorithms.gradient.notears.torch.models import MLPModel
 
     def quick(model: Any, inputs: Any) -> Any:
@@ -64,13 +72,78 @@ def notears(values: Any) -> Any:
     return model.weight_causal_matrix
 
 
-PEERS = {"dagma": dagma, "dagma_short": dagma_short, "notears": notears}
+def lingam(values: Any) -> Any:
+    """Run DirectLiNGAM with its defaults."""
+    from lingam import DirectLiNGAM
+
+    return DirectLiNGAM().fit(values).adjacency_matrix_.T
+
+
+def ges(values: Any, score: str = "local_score_BIC") -> Any:
+    """Run GES; an edge without a direction counts half each way."""
+    from causallearn.search.ScoreBased.GES import ges as run
+
+    marks = run(values, score)["G"].graph  # marks[i, j] = -1 and marks[j, i] = 1 for i -> j, both -1 for i - j
+    arrows = (marks == -1) & (marks.T == 1)
+    return arrows + 0.5 * ((marks == -1) & (marks.T == -1))
+
+
+def ges_levels(values: Any) -> Any:
+    """Run GES on numbers of levels, with the BDeu score."""
+    return ges(values, "local_score_BDeu")
+
+
+def score(values: Any, most_rows: int = 1000, ridge: float = 1e-3, level: float = 1e-3) -> Any:
+    """Order columns by the Jacobian of the score (Rolland et al. 2022), then keep causes by tests of splines."""
+    from scipy.stats import f as f_distribution
+    from sklearn.preprocessing import SplineTransformer
+
+    values = (values - values.mean(axis=0)) / values.std(axis=0)
+    left, order = list(range(values.shape[1])), []
+    rows = values[:most_rows]
+    while len(left) > 1:
+        part = rows[:, left]
+        apart = part[:, None] - part[None]
+        squares = (apart**2).sum(axis=-1)
+        width = np.median(np.sqrt(squares[np.triu_indices(len(part), 1)]))
+        kernel = np.exp(-squares / (2 * width**2)) / width
+        inverse = np.linalg.inv(kernel + ridge * np.eye(len(part)))
+        first = inverse @ -np.einsum("ikj,ik->kj", apart, kernel) / width**2
+        second = inverse @ np.einsum("ikj,ik->kj", -1 / width**2 + apart**2 / width**4, kernel)
+        order.insert(0, left.pop(int(np.argmin((second - first**2).var(axis=0)))))
+    order = left + order
+    splines = [SplineTransformer(6, degree=3, include_bias=False).fit_transform(column[:, None]) for column in values.T]
+    edges = np.zeros((values.shape[1],) * 2)
+
+    def squared_error(causes: list[int], effect: int) -> tuple[float, int]:
+        columns = np.concatenate([np.ones((len(values), 1)), *(splines[j] for j in causes)], axis=1)
+        weights = np.linalg.lstsq(columns, values[:, effect], rcond=None)[0]
+        return float(np.square(values[:, effect] - columns @ weights).sum()), columns.shape[1]
+
+    for position, effect in enumerate(order):
+        before = order[:position]
+        whole, n_columns = squared_error(before, effect)
+        for cause in before:
+            without, fewer = squared_error([j for j in before if j != cause], effect)
+            freedom = len(values) - n_columns
+            ratio = (without - whole) / (n_columns - fewer) / (whole / freedom)
+            edges[cause, effect] = f_distribution.sf(ratio, n_columns - fewer, freedom) < level
+    return edges
+
+
+PEERS = {
+    "dagma": dagma,
+    "dagma_short": dagma_short,
+    "notears": notears,
+    "lingam": lingam,
+    "ges": ges,
+    "ges_levels": ges_levels,
+    "score": score,
+}
 
 
 def main(peer: str, folder: Path, names: list[str]) -> None:
     """Run one peer on the named problems."""
-    torch.set_num_threads(1)
-    keep_freed_memory()
     for name in names:
         written = folder / f"{peer}-{name}.npz"
         if written.exists():

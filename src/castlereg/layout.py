@@ -201,11 +201,16 @@ class Layout:
         return np.array([node.kind == kind for node in self.nodes])
 
     def edge_mask(self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
-        """Which inputs may enter which sub-network: 1.0 or 0.0, shape (inputs, nodes).
+        """Which inputs may enter which sub-network: 1.0 or 0.0, shape (inputs, nodes), by :meth:`possible_edges`."""
+        return self.possible_edges(without, allowed)[self.input_nodes].astype(np.float32)
 
-        0 for a node's own inputs in its own sub-network, for targets in the sub-networks of targets, since no target
-        is known when predicting, for nodes ``without`` any edges (constant columns), and for edges that are not
-        ``allowed``, shape (nodes, nodes).
+    def possible_edges(
+        self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
+        """Which edges may be, shape (nodes, nodes).
+
+        None from a node to itself, between targets, since no target is known when predicting, of nodes ``without`` any
+        edges (constant columns), and those that are not ``allowed``, shape (nodes, nodes).
         """
         is_target = np.array([node.target for node in self.nodes])
         possible = ~np.eye(self.n_nodes, dtype=bool) & ~(is_target[:, None] & is_target)
@@ -213,7 +218,7 @@ class Layout:
         possible[:, list(without)] = False
         if allowed is not None:
             possible &= allowed
-        return possible[self.input_nodes].astype(np.float32)
+        return possible
 
 
 @dataclass(frozen=True)

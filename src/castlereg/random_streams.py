@@ -21,6 +21,7 @@ class OfFit(IntEnum):
     FOLD_SEEDS = 3
     BOOTSTRAP = 5
     FILE_ORDER = 6
+    GRAPH = 7
 
 
 class OfNetwork(IntEnum):

@@ -118,8 +118,8 @@ def test_summary_says_how_far_to_trust() -> None:
     lines = graph.summary().splitlines()
     assert lines[0] == "2 nodes, 1 edges of at least 0; 27% of their weight closed cycles and was cut."
     assert lines[1] == "Into pay: age."
-    assert lines[2] == "The networks do not agree on the direction of 1 of the edges."
-    assert lines[3] == "Confidence is the agreement of 3 networks."
+    assert lines[2] == "The direction of 1 of the edges cannot be told."
+    assert lines[3].startswith("Confidence is the agreement of 3 networks: the share")
     assert lines[4].startswith("100% of the paths lead to columns of higher variance")
     assert lines[5].startswith("100% of the paths lead to columns of lower predictability")
     assert lines[-1] == "A prediction aid, not proof of cause."
@@ -138,7 +138,7 @@ def test_one_network_has_no_confidence_and_says_how_to_get_it(graph: CausalGraph
     edited = graph.with_edge("a", "b", 0.4)  # the user is sure of this one
     assert edited.edges()["confidence"].tolist()[1] == 1 and "not known" in edited.summary()
     two = CausalGraph.from_members(np.stack([graph.learned_array] * 2), list("abc"), "c", agreement_of="two twins")
-    assert "Confidence is the agreement of two twins." in two.summary() and "not known" not in two.summary()
+    assert "Confidence is the agreement of two twins: " in two.summary() and "not known" not in two.summary()
     assert two.edges()["confidence"].tolist() == [1, 0, 0]
 
 

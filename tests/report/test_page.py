@@ -203,7 +203,7 @@ def test_confidence_that_is_not_known_is_a_dash_with_how_to_get_it() -> None:
     edges = [a["aria-label"] for tag, a in read.elements if tag == "g" and "data-rank" in a]
     assert edges and all(label.endswith("confidence not known") for label in edges)
     known = Page(render(content)).of("p")
-    assert FOR_CONFIDENCE not in " ".join(known) and "(3 networks)" in " ".join(known)
+    assert FOR_CONFIDENCE not in " ".join(known) and "agreement of 3 networks" in " ".join(known)
 
 
 def luminance(color: str) -> float:

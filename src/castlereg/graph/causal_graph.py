@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AGREEMENT = 0.75  # a direction on which a smaller share of the networks agrees is uncertain
+LEFT_OUT_ROWS = "left-out rows"  # what the confidence comes from, if not from the agreement of networks
 NOT_PROOF = "A prediction aid, not proof of cause."
 FOR_CONFIDENCE = "fit with n_members=20, bootstrap=True, or by cross-validation"
 
@@ -239,8 +240,23 @@ class CausalGraph(GraphFormats):
         """
         return {} if self.traits is None else self.traits.sortability(self.weight_array)
 
+    @property
+    def confidence_note(self) -> str:
+        """What confidence and direction are; empty if they are not known."""
+        if self.agreement_of == LEFT_OUT_ROWS:
+            return (
+                "Confidence and direction are probabilities, by how much less likely left-out rows are under the best "
+                "graphs without the edge, or with it reversed."
+            )
+        if not self.agreement_of:
+            return ""
+        return (
+            f"Confidence is the agreement of {self.agreement_of}: the share with a strong edge between the two nodes. "
+            "Direction is the share of those that have it this way."
+        )
+
     def uncertain_edges(self) -> pd.DataFrame:
-        """List the edges whose ``direction`` is below 0.75: fewer than three quarters of the networks agree on it.
+        """List the edges whose ``direction`` is below 0.75: it cannot be told from the rows, or the networks disagree.
 
         Pictures show these edges dashed and without arrow heads.
 
@@ -259,15 +275,15 @@ class CausalGraph(GraphFormats):
     def summary(self) -> str:
         """Describe the graph in a few lines, and how far to trust it."""
         edges, uncertain = self.edges(), self.uncertain_edges()
-        lines = [
-            f"{len(self.names)} nodes, {len(edges)} edges of at least {self.threshold:.3g}; "
-            f"{self.dropped_weight:.0%} of their weight closed cycles and was cut."
-        ]
+        lines = [f"{len(self.names)} nodes, {len(edges)} edges."]
+        if self.threshold or self.dropped_weight:
+            cut = f"{self.dropped_weight:.0%} of their weight closed cycles and was cut"
+            lines = [f"{len(self.names)} nodes, {len(edges)} edges of at least {self.threshold:.3g}; {cut}."]
         lines += [f"Into {target}: {', '.join(self.parents(target)) or 'nothing'}." for target in self.targets]
         if len(uncertain):
-            lines.append(f"The networks do not agree on the direction of {len(uncertain)} of the edges.")
+            lines.append(f"The direction of {len(uncertain)} of the edges cannot be told.")
         if self.agreement_of:
-            lines.append(f"Confidence is the agreement of {self.agreement_of}.")
+            lines.append(self.confidence_note)
         if edges["confidence"].isna().any():
             lines.append(f"Confidence and direction are not known (NaN); they need several networks: {FOR_CONFIDENCE}.")
         if self.traits is not None:
@@ -347,7 +363,7 @@ class CausalGraph(GraphFormats):
         """Draw the strongest edges with matplotlib, causes left of their effects.
 
         The width of a line is the weight of its edge, its opacity the confidence, or the weight where that is not
-        known. Where the networks disagree on the direction, the line is dashed and has no arrow head. The caption says
+        known. Where the direction cannot be told, the line is dashed and has no arrow head. The caption says
         how many of the edges are shown.
 
         Parameters

@@ -151,9 +151,6 @@ def graph_rules(
     if graph is not None:
         rules = rules_of_graph(graph, names, rules)
     targets = names[-n_targets:]  # no target is known when another one is predicted
-    for target, causes in zip(targets, rules.allowed[:-n_targets, -n_targets:].T, strict=True):
-        if not causes.any():
-            raise ValueError(f"nothing may cause {target!r}: a target needs a column to be predicted from")
     for j, k in np.argwhere(rules.required[-n_targets:, -n_targets:]):
         raise ValueError(f"{targets[j]!r} -> {targets[k]!r} is required, but no target is an input of another")
     return rules

@@ -38,10 +38,11 @@ class Castle(Regularizer):
     reg_lambda : float
         Factor of the terms together.
     objective : {"prediction", "graph"}
-        ``"prediction"`` is the paper's penalty, which leaves weak cycles. ``"graph"`` is for the graph: it scores the
-        columns by their likelihood (:func:`castlereg.losses.log_likelihood_loss`), penalizes h instead of its square
-        with a factor that grows during a first phase, then cuts the edges that close cycles and trains on without
-        them. It adds the capacity term, a tenth as strong as the sparsity.
+        ``"prediction"`` is the paper's penalty, which leaves weak cycles. ``"graph"`` is for the graph: estimators
+        first discover an acyclic graph (:mod:`castlereg.discovery`) and train only its edges. The columns are scored by
+        their likelihood (:func:`castlereg.losses.log_likelihood_loss`), and the capacity term is added, a tenth as
+        strong as the sparsity. Without a graph given, as in a training loop of your own, h is penalized instead of its
+        square with a factor that grows during a first phase; then the edges that close cycles are cut.
     reconstruction : bool
         Whether all columns are reconstructed.
     acyclicity : {"expm", "logdet", "auto"}, callable or None

@@ -75,7 +75,7 @@ class GraphContent:
     edges: tuple[Edge, ...]  # strongest first
     n_edges: int  # of the graph
     shown: int  # number of the strongest edges that are shown at first
-    agreement_of: str  # the networks whose agreement is the confidence; empty if it is not known
+    confidence_note: str  # what confidence and direction are; empty if they are not known
     views: tuple[GraphView, ...]
     first_view: str  # key of the view shown at first
     summary: tuple[str, ...]  # lines
@@ -114,7 +114,7 @@ def graph_content(graph: CausalGraph) -> GraphContent:
         edges=edges,
         n_edges=len(frame),
         shown=_shown_at_first(graph, page),
-        agreement_of=graph.agreement_of,
+        confidence_note=graph.confidence_note,
         views=views,
         first_view="neighbourhood" if len(graph.nodes) > MOST_NODES else "all",
         summary=_summary(graph, warnings),

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target
 from castlereg.fitted.held_out import HeldOutPredictions
+from castlereg.graph.causal_graph import CausalGraph
 from castlereg.regularizers import Castle
 from castlereg.regularizers.castle import castle_of
 from castlereg.search.grid import Candidate, FoldGrid
@@ -31,11 +32,12 @@ def doubts(
     scores: NDArray[np.float64] | None,
     best: int,
     held_out: HeldOutPredictions,
+    graph: CausalGraph | None = None,
 ) -> list[str]:
     """Say what makes a fit less trustworthy.
 
     ``scores`` are those of the candidates of a grid on folds, of which the ``best`` was chosen; None for a pool.
-    ``held_out`` are its predictions.
+    ``held_out`` are its predictions, and ``graph`` is one that says which columns may predict the targets.
     """
     targets, counts = rows.preprocessing.targets, rows.counts()
     found = [few_rows(int(counts[0].sum()), rows.preprocessing.layout.n_features)]
@@ -49,8 +51,26 @@ def doubts(
     table = rows.source if isinstance(rows.source, Table) else rows.source.table
     # Weights shift predictions away from the mean of the rows as they are, on purpose.
     if table.weight is None and len(held_out.truth[0]) >= _ROWS_TO_SCORE:
-        found.append(no_skill(held_out, targets))
+        causeless = [target.name for target in targets if graph is not None and not graph.parents(target.name)]
+        found.append(no_causes(causeless))
+        found.append(no_skill(held_out, targets, causeless))
     return [doubt for doubt in found if doubt is not None]
+
+
+def no_causes(names: Sequence[str]) -> str | None:
+    """Name the targets without causes in the graph, whose mean or class shares are all that is left to predict.
+
+    Examples
+    --------
+    >>> no_causes(["age"])
+    "nothing causes 'age' in the graph, so nothing predicts it here: objective='prediction' uses its effects too"
+    """
+    if not names:
+        return None
+    return (
+        f"nothing causes {', '.join(map(repr, names))} in the graph, so nothing predicts it here: "
+        "objective='prediction' uses its effects too"
+    )
 
 
 def few_rows(n_rows: int, n_columns: int) -> str | None:
@@ -160,8 +180,8 @@ def _with_beta(candidate: Candidate, castle: Castle, like: Castle) -> Candidate:
     return tuple(replace(castle, reg_beta=like.reg_beta) if part is castle else part for part in candidate)
 
 
-def no_skill(held_out: HeldOutPredictions, targets: Sequence[Target]) -> str | None:
-    """Name the targets whose held-out rows are predicted no better than by their mean or class shares.
+def no_skill(held_out: HeldOutPredictions, targets: Sequence[Target], but_for: Sequence[str] = ()) -> str | None:
+    """Name the targets, but for some, whose held-out rows are predicted no better than by their mean or class shares.
 
     Examples
     --------
@@ -172,7 +192,11 @@ def no_skill(held_out: HeldOutPredictions, targets: Sequence[Target]) -> str | N
     "held-out rows of 'grade' are predicted no better than by their class shares: train longer, or add columns"
     """
     pairs = zip(targets, held_out.truth, held_out.predicted, strict=True)
-    without = [target for target, truth, predicted in pairs if _is_no_better(target, truth, predicted)]
+    without = [
+        target
+        for target, truth, predicted in pairs
+        if target.name not in but_for and _is_no_better(target, truth, predicted)
+    ]
     if not without:
         return None
     means = [

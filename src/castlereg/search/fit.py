@@ -16,6 +16,7 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_split
 from castlereg.data.table import MOST_AT_ONCE, Table, blocks
 from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted_by_class
+from castlereg.discovery import MOST_ROWS, Discovery, columns_of, discover
 from castlereg.fitted.blend import Blend
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions, Predictor, evenly
 from castlereg.fitted.learned_graph import learned_graph
@@ -45,6 +46,9 @@ def fit(request: FitRequest) -> FittedModel:
         _check_required(rows.preprocessing, request.edges)
         if request.cross_validation is not None and request.cross_validation.pool:
             return _fit_pool(request, request.cross_validation, rows)
+        discovery = _discovered(request, rows)
+        if discovery is not None:
+            rows = rows.with_edges(EdgeRules(discovery.edges, discovery.edges))
         begun = time.perf_counter()
         grid = train_folds(
             rows.source,
@@ -76,6 +80,7 @@ def fit(request: FitRequest) -> FittedModel:
                 traits=rows.traits(),
                 edges=request.edges,
                 agreement_of=_agreement_of(request, networks.n_members),
+                discovery=discovery,
             )
         predictor: Networks | Blend = networks
         blend, selected = None, None
@@ -93,10 +98,29 @@ def fit(request: FitRequest) -> FittedModel:
             errors = [_errors(predictor.of_members(np.array([i])), left_out(fold)) for i, fold in enumerate(trained)]
             book = FoldBook(folds, seeds, trained, errors, results, best, grid.candidates[best])
         predictions = HeldOutPredictions.of(predictor, held_out)
-        for doubt in doubts(rows, grid, scores, best, predictions):
+        for doubt in doubts(rows, grid, scores, best, predictions, None if discovery is None else graph):
             warn_user(doubt, FitWarning)
         loss = float(stack.validation_loss.mean())
         return FittedModel(networks, stack.history, loss, graph, book, predictions, blend, selected)
+
+
+def _discovered(request: FitRequest, rows: Assignment) -> Discovery | None:
+    """Find the graph of the graph objective, unless the user has given it."""
+    castles = [castle_of(candidate) for candidate in request.candidates]
+    if not any(castle is not None and castle.objective == "graph" for castle in castles):
+        return None
+    if request.edges is not None and np.array_equal(request.edges.allowed, request.edges.required):
+        return None
+    table = rows.some_rows(MOST_ROWS)
+    rules = None if request.edges is None else request.edges.reordered(rows.preprocessing.node_order())
+    return discover(
+        columns_of(table),
+        table.layout.possible_edges(table.constant, None if rules is None else rules.allowed),
+        None if rules is None else rules.required,
+        seed=int(fit_stream(request.seed, OfFit.GRAPH).generate_state(1)[0]),
+        progress=request.verbose,
+        keep=request.on_interrupt == "keep",
+    )
 
 
 def _refitted(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +60,12 @@ class Assignment(ABC):
     folds: Sequence[Fold]  # training and validation rows of each network of a candidate
     seeds: Sequence[np.random.SeedSequence]  # of each
     fold_rows: FoldRows | None = field(default=None, kw_only=True)  # of cross-validation
+
+    def with_edges(self, edges: EdgeRules) -> Self:
+        """Return the same rows with rules for the edges, in the order of the nodes."""
+        if isinstance(self.source, Table):
+            return replace(self, source=replace(self.source, edges=edges))
+        return replace(self, source=self.source.with_edges(edges))
 
     @abstractmethod
     def held_out(self, networks: NDArray[np.int64]) -> HeldOut:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +23,7 @@ from castlereg.data.table import (
     rounded_up,
     standardization_of,
 )
-from castlereg.layout import Layout
+from castlereg.layout import EdgeRules, Layout
 from castlereg.training import program
 from castlereg.training.devices import lanes, replicated, wait_for
 from castlereg.training.plan import Member
@@ -119,6 +120,12 @@ class FileSource:
     def n_chunks(self) -> int:
         """Chunks that an epoch reads."""
         return -(-len(self.rows.pieces()) // self.pieces_per_chunk)
+
+    def with_edges(self, edges: EdgeRules) -> FileSource:
+        """Return the same rows with rules for the edges."""
+        source = copy.copy(self)
+        source.table = replace(self.table, edges=edges)
+        return source
 
     def prepared(self, members: Sequence[Member]) -> Prepared:
         """Measure all training rows, which all members share."""

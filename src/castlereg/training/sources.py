@@ -7,7 +7,7 @@ time. Shapes are rounded up to a few sizes, so that tables of different length r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import jax
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.data.table import Standardization, Table, measure, rounded_up, with_empty_rows
-from castlereg.layout import Layout
+from castlereg.layout import EdgeRules, Layout
 from castlereg.random_streams import OfNetwork, named_stream, network_stream
 from castlereg.training import program
 from castlereg.training.devices import lanes
@@ -44,6 +44,9 @@ class Source(Protocol):
     def table(self) -> Table:
         """What the devices hold."""
 
+    def with_edges(self, edges: EdgeRules) -> Source:
+        """Return the same rows with rules for the edges."""
+
     def prepared(self, members: Sequence[Member]) -> Prepared:
         """Return the members with their rows in the table, their standardization and mean row weights."""
 
@@ -70,6 +73,10 @@ class TableSource:
     """A table in memory."""
 
     table: Table
+
+    def with_edges(self, edges: EdgeRules) -> TableSource:
+        """Return the same rows with rules for the edges."""
+        return TableSource(replace(self.table, edges=edges))
 
     def prepared(self, members: Sequence[Member]) -> Prepared:
         """Measure every member's training rows."""
