@@ -98,7 +98,7 @@ def _castle(problem: Recovery, **options: Any) -> Graph:
     names = [f"x{k}" for k in range(problem.values.shape[1])]
     data = pd.DataFrame(problem.values, columns=names)
     levels = [] if problem.levels is None else [name for name, many in zip(names, problem.levels, strict=True) if many]
-    data[levels] = data[levels].astype(int).astype(str)
+    data[levels] = data[levels].astype(int).astype(str).radd("level ")  # text of digits would be numbers
     estimator = CastleClassifier if names[-1] in levels else CastleRegressor
     start = time.process_time()
     model = estimator(random_state=0, **options).fit(data[names[:-1]], data[names[-1]])

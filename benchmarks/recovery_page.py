@@ -143,9 +143,14 @@ def write_page() -> None:
         of_all = frame.mean().where(frame.notna().all())
         frame.loc["all"] = of_all
         frame.index = [FAMILY_NAMES.get(str(name), "mean") for name in frame.index]
-        times = ", ".join(f"{METHODS[m]} {seconds[m]:.2g}" for m in METHODS if m in frame.columns and seconds[m] > 0.05)
+        times = ", ".join(
+            f"{METHODS[m]} {seconds[m]:.{0 if seconds[m] >= 10 else 1}f}"
+            for m in METHODS
+            if m in frame.columns and seconds[m] > 0.05
+        )
+        many = f"{counts.min()} graphs" if counts.min() > 1 else "1 graph"
         sections.append(
-            f"{title}, {counts.min()} graphs of each kind:\n\n{as_text(frame.rename(columns=METHODS), 'equations')}\n\n"
+            f"{title}, {many} of each kind:\n\n{as_text(frame.rename(columns=METHODS), 'equations')}\n\n"
             f"Median processor seconds a graph: {times}."
         )
     known = stored()

@@ -107,8 +107,8 @@ def fit(request: FitRequest) -> FittedModel:
 def _discovered(request: FitRequest, rows: Assignment) -> Discovery | None:
     """Find the graph of the graph objective, unless the user has given it."""
     castles = [castle_of(candidate) for candidate in request.candidates]
-    if not any(castle is not None and castle.objective == "graph" for castle in castles):
-        return None
+    if not all(castle is not None and castle.objective == "graph" for castle in castles):
+        return None  # candidates of other objectives may use any edge
     if request.edges is not None and np.array_equal(request.edges.allowed, request.edges.required):
         return None
     table = rows.some_rows(MOST_ROWS)
