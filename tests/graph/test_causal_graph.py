@@ -118,7 +118,7 @@ def test_summary_says_how_far_to_trust() -> None:
     lines = graph.summary().splitlines()
     assert lines[0] == "2 nodes, 1 edges of at least 0; 27% of their weight closed cycles and was cut."
     assert lines[1] == "Into pay: age."
-    assert lines[2] == "The direction of 1 of the edges cannot be told."
+    assert lines[2] == "The direction of 1 of the edges is unknown."
     assert lines[3].startswith("Confidence is the agreement of 3 networks: the share")
     assert lines[4].startswith("100% of the paths lead to columns of higher variance")
     assert lines[5].startswith("100% of the paths lead to columns of lower predictability")

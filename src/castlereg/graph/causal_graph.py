@@ -256,7 +256,7 @@ class CausalGraph(GraphFormats):
         )
 
     def uncertain_edges(self) -> pd.DataFrame:
-        """List the edges whose ``direction`` is below 0.75: it cannot be told from the rows, or the networks disagree.
+        """List the edges whose ``direction`` is below 0.75: the rows do not show it, or the networks disagree.
 
         Pictures show these edges dashed and without arrow heads.
 
@@ -281,7 +281,7 @@ class CausalGraph(GraphFormats):
             lines = [f"{len(self.names)} nodes, {len(edges)} edges of at least {self.threshold:.3g}; {cut}."]
         lines += [f"Into {target}: {', '.join(self.parents(target)) or 'nothing'}." for target in self.targets]
         if len(uncertain):
-            lines.append(f"The direction of {len(uncertain)} of the edges cannot be told.")
+            lines.append(f"The direction of {len(uncertain)} of the edges is unknown.")
         if self.agreement_of:
             lines.append(self.confidence_note)
         if edges["confidence"].isna().any():
@@ -363,7 +363,7 @@ class CausalGraph(GraphFormats):
         """Draw the strongest edges with matplotlib, causes left of their effects.
 
         The width of a line is the weight of its edge, its opacity the confidence, or the weight where that is not
-        known. Where the direction cannot be told, the line is dashed and has no arrow head. The caption says
+        known. Where the direction is unknown, the line is dashed and has no arrow head. The caption says
         how many of the edges are shown.
 
         Parameters

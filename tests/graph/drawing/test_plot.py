@@ -78,7 +78,7 @@ def test_lines_without_agreed_direction_are_dashed_without_head_and_explained(di
     heads = {type(arrow.get_arrowstyle()).__name__: arrow.get_linestyle() for arrow in arrows(ax)}
     assert heads["CurveFilledB"] in ("-", "solid")
     assert heads["Curve"] not in ("-", "solid")
-    assert ax.get_xlabel() == "A prediction aid, not proof of cause. Dashed: the direction cannot be told."
+    assert ax.get_xlabel() == "A prediction aid, not proof of cause. Dashed: the direction is unknown."
     sure = from_edges({("a", "b"): 0.9}, target="b")
     assert draw(sure, None, 9).get_xlabel() == "A prediction aid, not proof of cause. Confidence is not known."
 

@@ -78,7 +78,7 @@ def test_lines_without_agreed_direction_are_dashed_without_head() -> None:
     assert at_odds.find(f"{SVG}polygon") is None
     assert at_odds[0].text is not None and at_odds[0].text.endswith("this direction in 50% of networks that join them")
     assert sure.find(f"{SVG}polygon") is not None
-    assert "Dashed: the direction cannot be told." in "".join(root.itertext())
+    assert "Dashed: the direction is unknown." in "".join(root.itertext())
 
 
 def test_edges_and_nodes_can_be_limited() -> None:

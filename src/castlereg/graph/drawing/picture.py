@@ -151,7 +151,7 @@ def picture(graph: CausalGraph, edges: pd.DataFrame, nodes: Sequence[str]) -> Pi
         lines.append(Line(cause, effect, weight, confidence, direction, width, opacity, directed))
     sentences = [NOT_PROOF, *filter(None, [shown_of(graph, len(lines), len(nodes))])]
     if not all(line.directed for line in lines):
-        sentences.append("Dashed: the direction cannot be told.")
+        sentences.append("Dashed: the direction is unknown.")
     if any(np.isnan(line.confidence) for line in lines):
         sentences.append("Confidence is not known.")
     if left_out:
