@@ -6,7 +6,7 @@ what is there already is left alone. ``dagma_short`` has a tenth of DAGMA's iter
 
 NOTEARS (gCastle) and DAGMA need PyTorch; their layers are computed by ``quick_equations.py``, the same to rounding:
 seconds here are the peers' at their best. DirectLiNGAM (lingam) and GES (causal-learn, for numbers and for levels) need
-their packages only. SCORE is written here after its paper, as no package with it could be had.
+their packages only. SCORE is written here after its paper, as dodiscover could not be installed.
 """
 
 from __future__ import annotations

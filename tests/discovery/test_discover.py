@@ -46,7 +46,8 @@ TRUTH[[1, 2, 1], [2, 0, 0]] = True
 )
 def test_the_mean_log_density_is_the_negative_entropy(draw: Any, expected: float) -> None:
     values = draw(np.random.default_rng(0), 20_000)
-    assert log_density(values).mean() == pytest.approx(expected, abs=0.07)  # of which 0.05 pays for the wide tail
+    share_of_tail = np.log(1 - 0.05)  # what the wide density costs at most
+    assert expected + share_of_tail - 0.02 < log_density(values).mean() < expected + 0.02
 
 
 def test_densities_leave_the_value_itself_out() -> None:
@@ -146,7 +147,8 @@ def test_a_common_effect_shows_its_causes_even_then() -> None:
     a, b = rng.normal(size=(2, 2000))
     found = discover([number(a + b + rng.normal(size=2000)), number(a), number(b)])
     assert found.edges[1, 0] and found.edges[2, 0] and found.edges.sum() == 2
-    assert found.direction[1, 0] > 0.6 and found.direction[2, 0] > 0.6  # a third edge would explain the rows as well
+    # The only rival is the graph with a third edge, which explains the rows as well: right, but not surely so.
+    assert found.direction[1, 0] > 0.6 and found.direction[2, 0] > 0.6
 
 
 def test_rules_hold() -> None:
