@@ -16,6 +16,7 @@ _HOMES = {
     "Evaluation": "evaluation",
     "FitWarning": "notices",
     "Recipe": "estimators.recipe",
+    "StructuralModel": "structural",
     "compare": "comparison",
     "evaluate": "evaluation",
     "load": "persistence",
@@ -25,7 +26,7 @@ _HOMES = {
     "use_devices": "training.devices",
     "write_report": "report",
 }  # all others are estimators
-_SUBMODULES = ("acyclicity", "castle", "estimators", "graph", "paper", "regularizers", "synthetic")
+_SUBMODULES = ("acyclicity", "castle", "estimators", "graph", "paper", "regularizers", "structural", "synthetic")
 
 __all__ = [
     "Castle",
@@ -45,6 +46,7 @@ __all__ = [
     "NetworkRegressor",
     "NetworkRegressorCV",
     "Recipe",
+    "StructuralModel",
     "compare",
     "evaluate",
     "load",
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
     from castlereg.persistence import load, save
     from castlereg.regularizers import Castle
     from castlereg.report import write_report
+    from castlereg.structural import StructuralModel
     from castlereg.training.devices import use_devices
 else:
 

@@ -55,6 +55,11 @@ class FittedModel:
     held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # files do not keep it
     blend: Blend | None = None  # what predicts, where that is not only the networks
     selected: tuple[int, ...] | None = None  # columns that a refit kept, in the user's order; None without one
+    rows: Rows | None = field(default=None, compare=False, repr=False)  # of training, coded; neither files nor pickles
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the training rows out of pickles: who gives a model away does not give them away."""
+        return {**vars(self), "rows": None}
 
     @property
     def predictor(self) -> Networks | Blend:

@@ -101,7 +101,7 @@ def fit(request: FitRequest) -> FittedModel:
         for doubt in doubts(rows, grid, scores, best, predictions, None if discovery is None else graph):
             warn_user(doubt, FitWarning)
         loss = float(stack.validation_loss.mean())
-        return FittedModel(networks, stack.history, loss, graph, book, predictions, blend, selected)
+        return FittedModel(networks, stack.history, loss, graph, book, predictions, blend, selected, rows.training_rows)
 
 
 def _discovered(request: FitRequest, rows: Assignment) -> Discovery | None:
@@ -184,7 +184,10 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
         warn_user(doubt, FitWarning)
     loss = float(run.losses(predictions.predicted).mean())
     selected = None if run.used is None else usual_columns(run.used)
-    return FittedModel(main.networks, main.stack.history, loss, graph, book, predictions, blend, selected)
+    training_rows = rows.training_rows
+    return FittedModel(
+        main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, training_rows
+    )
 
 
 def _agreement_of(request: FitRequest, n_networks: int) -> str:
@@ -312,6 +315,11 @@ class AssignedTable(Assignment):
     """A table in memory, encoded and assigned to networks."""
 
     parts: list[Rows]  # coded by the schema, in the order of the table
+
+    @property
+    def training_rows(self) -> Rows:
+        """Rows of the table, coded by the schema."""
+        return self.parts[0]
 
     def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
         """Return the validation rows of some networks."""
