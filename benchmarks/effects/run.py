@@ -28,7 +28,9 @@ Bands = tuple[NDArray[np.float64], NDArray[np.float64]]
 Estimates = dict[str, tuple[NDArray[np.float64], Bands | None]]
 
 
-def score(problem: Problem, estimates: Estimates, seconds: tuple[float, float], method: str, graph: str) -> dict[str, Any]:
+def score(
+    problem: Problem, estimates: Estimates, seconds: tuple[float, float], method: str, graph: str
+) -> dict[str, Any]:
     """Compare curves with the truth: root mean squared errors in units of the outcome's standard deviation."""
     spread = float(problem.rows[problem.outcome].std())
     reaches = reaching(problem)
@@ -85,7 +87,9 @@ def adjusted(problem: Problem, graph: CausalGraph) -> tuple[Estimates, tuple[flo
             held = rows[used].copy()
             is_level = held[cause].dtype == "category"
             held[cause] = pd.Categorical([value] * len(held), rows[cause].cat.categories) if is_level else value
-            means.append(float(model.predict(pd.get_dummies(held, drop_first=True, dtype=float)[columns.columns]).mean()))
+            means.append(
+                float(model.predict(pd.get_dummies(held, drop_first=True, dtype=float)[columns.columns]).mean())
+            )
         estimates[cause] = np.array(means), None
     return estimates, (time.process_time() - begun, 0.0)
 
@@ -130,7 +134,12 @@ def run(problems: list[Problem], folder: Path, path: Path = RESULTS) -> None:
         }
         scored = [score(problem, *ask(), *name) for name, ask in of.items()]
         append(scored, path)
-        print(problem.kind, problem.seed, *(f"{row['method']}/{row['graph']} {row['error']:.3f}" for row in scored), flush=True)
+        print(
+            problem.kind,
+            problem.seed,
+            *(f"{row['method']}/{row['graph']} {row['error']:.3f}" for row in scored),
+            flush=True,
+        )
 
 
 def _in_order(graph: CausalGraph, names: list[str]) -> CausalGraph:

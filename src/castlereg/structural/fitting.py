@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -80,7 +80,8 @@ class Fitting:
         bar = tqdm(list(zip(graphs, weights, strict=True)), "equations", unit="draw", leave=False, disable=not progress)
         for number, (edges, weight) in enumerate(bar):
             equations = [
-                networks.get((key, number)) or self._solved(key, weight, known[key].ridge) for key in keys_of(edges)
+                networks.get((key, number)) or self._solved(key, weight, known[key].ridge, whole[key].residuals)
+                for key in keys_of(edges)
             ]
             resampled = LearnedSystem(tuple(equations), self.bases)
             draws.append(Draw(systems[edges.tobytes()], resampled, weight))
@@ -99,18 +100,16 @@ class Fitting:
         losses = np.square(residuals)
         if not key[1]:  # a column without causes is drawn from its values
             residuals = values - np.average(values, weights=weight)
-        return _Known(replace(self._solved(key, self.weight, ridge), residuals=residuals), ridge, losses)
+        return _Known(self._solved(key, self.weight, ridge, residuals), ridge, losses)
 
-    def _solved(self, key: Key, weight: Array, ridge: float) -> LearnedEquation:
-        """Fit an equation with a given strength of the penalty."""
+    def _solved(self, key: Key, weight: Array, ridge: float, residuals: Array | None = None) -> LearnedEquation:
+        """Fit an equation with a given strength of the penalty; residuals of a number are given."""
         design, values, weight = self._design(key, weight)
         n_levels = self._n_levels(key[0])
         if n_levels:
             weights = design.solve_levels(values.astype(np.int64), n_levels, weight, ridge)
             return LearnedEquation(key[1], design.equation(weights), None, n_levels, SMOOTH_SUM)
-        weights = design.solve(values, weight, ridge)
-        residuals = values - design.features @ weights[:, 0]
-        return LearnedEquation(key[1], design.equation(weights), residuals, 0, SMOOTH_SUM)
+        return LearnedEquation(key[1], design.equation(design.solve(values, weight, ridge)), residuals, 0, SMOOTH_SUM)
 
     def _design(self, key: Key, weight: Array) -> tuple[Design, Array, Array]:
         """Return the features of the parents, and the values and weights of rows in which the node is not missing."""
