@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from castlereg.data.rows import Fold, Rows
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target, TargetKind
 from castlereg.fitted.blend import Blend
-from castlereg.fitted.held_out import HeldOutPredictions
+from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
+from castlereg.fitted.importances import column_importances
 from castlereg.fitted.networks import Networks
 from castlereg.regularizers import Regularizer
 
@@ -55,6 +57,8 @@ class FittedModel:
     held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # files do not keep it
     blend: Blend | None = None  # what predicts, where that is not only the networks
     selected: tuple[int, ...] | None = None  # columns that a refit kept, in the user's order; None without one
+    importance_rows: HeldOut | None = field(default=None, compare=False, repr=False)  # files have the importances
+    stored_importances: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)  # of such a file
 
     @property
     def predictor(self) -> Networks | Blend:
@@ -80,6 +84,16 @@ class FittedModel:
     def target_kinds(self) -> list[TargetKind]:
         """Whether each target is one of numbers or of classes."""
         return ["numbers" if target.is_numeric else "classes" for target in self.targets]
+
+    @cached_property
+    def importances(self) -> NDArray[np.float64] | None:
+        """Share of the targets' loss explained through each column, in the user's order; None without held-out rows.
+
+        Computed when it is first asked for; see :func:`castlereg.fitted.importances.column_importances`.
+        """
+        if self.importance_rows is None:
+            return self.stored_importances
+        return column_importances(self.predictor, self.importance_rows)
 
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
         """Number the levels of columns as in training; warn of new levels and new missing values."""
