@@ -27,7 +27,7 @@ LEVELS: list[tuple[str, ...]] = [
     ("fitted",),
     ("search",),
     ("estimators",),
-    ("synthetic", "persistence", "onnx", "comparison", "evaluation"),
+    ("synthetic", "persistence", "onnx", "comparison", "evaluation", "explanation"),
     ("report",),
     ("cli", "paper"),
 ]

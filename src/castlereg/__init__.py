@@ -15,9 +15,12 @@ _HOMES = {
     "EdgeConstraints": "graph",
     "Evaluation": "evaluation",
     "FitWarning": "notices",
+    "PermutationImportance": "explanation",
     "Recipe": "estimators.recipe",
+    "ShapValues": "explanation",
     "compare": "comparison",
     "evaluate": "evaluation",
+    "explain": "explanation",
     "load": "persistence",
     "onnx_inputs": "onnx",
     "save": "persistence",
@@ -44,9 +47,12 @@ __all__ = [
     "NetworkMultiOutput",
     "NetworkRegressor",
     "NetworkRegressorCV",
+    "PermutationImportance",
     "Recipe",
+    "ShapValues",
     "compare",
     "evaluate",
+    "explain",
     "load",
     "onnx_inputs",
     "save",
@@ -71,6 +77,7 @@ if TYPE_CHECKING:
     )
     from castlereg.estimators.recipe import Recipe
     from castlereg.evaluation import Evaluation, evaluate
+    from castlereg.explanation import PermutationImportance, ShapValues, explain
     from castlereg.graph import CausalGraph, EdgeConstraints
     from castlereg.notices import FitWarning
     from castlereg.onnx import onnx_inputs, to_onnx

@@ -104,7 +104,11 @@ class FittedModel:
 
     def predict(self, columns: Columns) -> list[NDArray[np.float64]]:
         """Predict every target, the mean over networks: values (rows,) or probabilities (rows, classes)."""
-        return [values.mean(axis=0) for values in self.predictor.predict(self.cells(columns))]
+        return self.predict_cells(self.cells(columns))
+
+    def predict_cells(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Predict every target from :meth:`cells`, as :meth:`predict` does."""
+        return [values.mean(axis=0) for values in self.predictor.predict(cells)]
 
     def predict_by_fold(self, columns: Columns) -> list[NDArray[np.float64]]:
         """Predict every target with each fold's network: (folds, rows) or (folds, rows, classes)."""
