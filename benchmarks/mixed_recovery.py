@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from castlereg import CastleClassifier, CastleRegressor
 from castlereg.acyclicity.cut import acyclic_cut, strong_edges
 from castlereg.graph.scores import edge_scores
-from castlereg.synthetic import StructuralModel, random_dag
+from castlereg.synthetic import KnownWorld, random_dag
 
 N_NODES, N_EDGES, N_ROWS = 12, 20, 1000
 LEVELS = (2, 2, 2, 3, 3)  # of the categorical columns
@@ -29,7 +29,7 @@ def problem(function: str, seed: int) -> tuple[NDArray[np.bool_], pd.DataFrame, 
     dag = random_dag(N_NODES, N_EDGES, rng)
     names = list(dag.columns)
     chosen = rng.choice(names[:-1], len(LEVELS), replace=False)
-    model = StructuralModel(2.0 * dag, function=function, categorical=dict(zip(chosen, LEVELS, strict=True)))
+    model = KnownWorld(2.0 * dag, function=function, categorical=dict(zip(chosen, LEVELS, strict=True)))
     return dag.to_numpy() != 0, model.sample(N_ROWS, random_state=seed)[names], np.isin(names, chosen)
 
 

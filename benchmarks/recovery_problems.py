@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from castlereg.synthetic import StructuralModel, random_dag
+from castlereg.synthetic import KnownWorld, random_dag
 
 
 class Recovery(NamedTuple):
@@ -107,7 +107,7 @@ def mixed_problem(seed: int) -> Recovery:
     chosen = rng.choice(names[:-1], 5, replace=False)
     function = ("sigmoid", "sine", "smooth")[seed % 3]
     levels = dict(zip(chosen, (2, 2, 2, 3, 3), strict=True))
-    rows = StructuralModel(2.0 * dag, function=function, categorical=levels).sample(1000, random_state=seed)[names]
+    rows = KnownWorld(2.0 * dag, function=function, categorical=levels).sample(1000, random_state=seed)[names]
     values = rows.apply(lambda column: pd.factorize(column, sort=True)[0] if column.name in levels else column)
     values = values.to_numpy(float)
     numbers = ~np.isin(names, chosen)

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from castlereg import Castle, CastleRegressor, Recipe
-from castlereg.synthetic import StructuralModel, random_dag
+from castlereg.synthetic import KnownWorld, random_dag
 
 
 def _problem(seed: int) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:
-    model = StructuralModel(random_dag(401, 1200, seed), function="sigmoid", noise_std=0.5, random_state=seed)
+    model = KnownWorld(random_dag(401, 1200, seed), function="sigmoid", noise_std=0.5, random_state=seed)
     data = model.sample(4000, seed)
     target = (model.dag != 0).sum().idxmax()
     X, y = data.drop(columns=target), data[target]

@@ -18,12 +18,12 @@ import pandas as pd
 from castlereg import CastleRegressor, CausalGraph, EdgeConstraints
 from castlereg.graph.scores import graph_scores
 from castlereg.paper import best_error
-from castlereg.synthetic import StructuralModel, example_dag
+from castlereg.synthetic import KnownWorld, example_dag
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     """Fit three times, print and draw; return the pictures."""
-    world = StructuralModel(example_dag(), function="sine", noise_std=0.5)
+    world = KnownWorld(example_dag(), function="sine", noise_std=0.5)
     train, test = world.sample(500, random_state=3), world.sample(2000, random_state=4)
     X, y, X_new, y_new = train.drop(columns="Y"), train["Y"], test.drop(columns="Y"), test["Y"]
 

@@ -18,7 +18,7 @@ import pandas as pd
 from castlereg import CastleRegressorCV, NetworkRegressorCV
 from castlereg.paper import best_error, choose_target, roles
 from castlereg.regularizers import L1
-from castlereg.synthetic import StructuralModel, random_dag, weighted_dag
+from castlereg.synthetic import KnownWorld, random_dag, weighted_dag
 
 
 def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
@@ -27,7 +27,7 @@ def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
     for seed in range(n_draws):
         dag = weighted_dag(random_dag(15, 45, random_state=seed), 2.0, 4.0, random_state=seed)
         target = choose_target(dag, "with_parents", random_state=seed)
-        world = StructuralModel(dag, function="sigmoid", noise_std=0.6, random_state=seed).with_noise_columns(20)
+        world = KnownWorld(dag, function="sigmoid", noise_std=0.6, random_state=seed).with_noise_columns(20)
         train, test = world.sample(300, random_state=seed), world.sample(2000, random_state=1000 + seed)
         X, y, X_new, y_new = train.drop(columns=target), train[target], test.drop(columns=target), test[target]
 

@@ -24,14 +24,14 @@ from castlereg.castle import castle_loss
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch
 from castlereg.network import Parameters, initialize, mask_inputs, squared_adjacency
-from castlereg.synthetic import StructuralModel, example_dag
+from castlereg.synthetic import KnownWorld, example_dag
 
 State = tuple[Parameters, optax.OptState]
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     """Train, print and draw; return the pictures."""
-    rows = StructuralModel(example_dag(), function="sine", noise_std=0.5).sample(1000, random_state=0)
+    rows = KnownWorld(example_dag(), function="sine", noise_std=0.5).sample(1000, random_state=0)
     rows = rows[[*rows.columns.drop("Y"), "Y"]]  # a target stands after all features
     table = ((rows - rows.mean()) / rows.std()).to_numpy(np.float32)
     layout = Layout((*(Node() for _ in rows.columns[1:]), Node(target=True)))

@@ -26,6 +26,7 @@ LEVELS: list[tuple[str, ...]] = [
     ("training",),
     ("fitted",),
     ("search",),
+    ("structural",),
     ("estimators",),
     ("synthetic", "persistence", "onnx", "comparison", "evaluation", "explanation"),
     ("report",),

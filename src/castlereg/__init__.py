@@ -18,6 +18,7 @@ _HOMES = {
     "PermutationImportance": "explanation",
     "Recipe": "estimators.recipe",
     "ShapValues": "explanation",
+    "StructuralModel": "structural",
     "compare": "comparison",
     "evaluate": "evaluation",
     "explain": "explanation",
@@ -28,7 +29,7 @@ _HOMES = {
     "use_devices": "training.devices",
     "write_report": "report",
 }  # all others are estimators
-_SUBMODULES = ("acyclicity", "castle", "estimators", "graph", "paper", "regularizers", "synthetic")
+_SUBMODULES = ("acyclicity", "castle", "estimators", "graph", "paper", "regularizers", "structural", "synthetic")
 
 __all__ = [
     "Castle",
@@ -50,6 +51,7 @@ __all__ = [
     "PermutationImportance",
     "Recipe",
     "ShapValues",
+    "StructuralModel",
     "compare",
     "evaluate",
     "explain",
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from castlereg.persistence import load, save
     from castlereg.regularizers import Castle
     from castlereg.report import write_report
+    from castlereg.structural import StructuralModel
     from castlereg.training.devices import use_devices
 else:
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from castlereg.paper import best_classification, best_error, parents_only_error, random_problem
-from castlereg.synthetic import StructuralModel, example_dag, random_dag, weighted_dag
+from castlereg.synthetic import KnownWorld, example_dag, random_dag, weighted_dag
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from castlereg.synthetic import StructuralModel, example_dag, random_dag, weight
 )
 def test_floors_of_the_example_graph(function: str, least_squares: float, parents: float, best: float) -> None:
     """As measured independently on 200,000 rows, standardized; exp(-x) has heavy tails and a larger sampling error."""
-    model = StructuralModel(example_dag(), function=function)
+    model = KnownWorld(example_dag(), function=function)
     digits = 0.01 if function == "released_sigmoid" else 0.005
     found = best_error(model, "Y", 20_000)
     assert found.standardized == pytest.approx(best, abs=0.005)
@@ -38,14 +38,14 @@ def test_variance_with_the_released_function_is_that_of_an_integral() -> None:
     g = np.exp(-1 - np.exp(-t))
     first, second = density @ g, density @ g**2
     variance = 2 * (second * np.e**2 - first**2 * np.e) + 2 * (second - first**2) * np.e
-    found = parents_only_error(StructuralModel(example_dag(), function="released_sigmoid"), "Y", 50_000)
+    found = parents_only_error(KnownWorld(example_dag(), function="released_sigmoid"), "Y", 50_000)
     assert found.standardized == pytest.approx(1 / (1 + variance), abs=0.006)
 
 
 def test_linear_gaussian_error_is_one_over_the_precision_matrix() -> None:
     dag = weighted_dag(random_dag(8, 16, 0), random_state=0)
     std = dict(zip(dag.columns, np.linspace(0.3, 2, 8), strict=True))
-    model = StructuralModel(dag, function="linear", noise_std=std)
+    model = KnownWorld(dag, function="linear", noise_std=std)
     residual = np.eye(8) - dag.to_numpy()
     precision = residual @ np.diag(1 / np.array(list(std.values())) ** 2) @ residual.T
     variance = np.diag(np.linalg.inv(precision))
@@ -74,7 +74,7 @@ def test_variance_within_small_cells_of_the_other_columns_comes_down_to_it(funct
     larger than the conditional variance."""
     names = ["a", "Y", "c"]
     dag = pd.DataFrame([[0, 1.5, 0], [0, 0, 2.0], [0, 0, 0]], index=names, columns=names)
-    model = StructuralModel(dag, function=function, noise=noise, noise_std=0.7, random_state=1)
+    model = KnownWorld(dag, function=function, noise=noise, noise_std=0.7, random_state=1)
     best = best_error(model, "Y", 3000 if function == "smooth" else 5000)
     rows = model.sample(300_000, 1)
     cell, y = cells(rows[["a", "c"]], 60), rows["Y"].to_numpy()
@@ -89,7 +89,7 @@ def test_variance_within_small_cells_of_the_other_columns_comes_down_to_it(funct
 def test_a_categorical_child_tells_what_its_levels_tell() -> None:
     """Two levels with scores of plus and minus y: conditional variance of a normal weighted by a logistic, by a sum."""
     dag = pd.DataFrame([[0, 1.0], [0, 0]], index=["Y", "k"], columns=["Y", "k"])
-    model = StructuralModel(dag, function="linear", categorical={"k": 2})
+    model = KnownWorld(dag, function="linear", categorical={"k": 2})
     t = np.linspace(-9, 9, 20_001)
     density = np.exp(-(t**2) / 2) / (1 + np.exp(-2 * t))
     density /= density.sum()
@@ -99,7 +99,7 @@ def test_a_categorical_child_tells_what_its_levels_tell() -> None:
 def test_best_classifier_of_two_normal_groups() -> None:
     """Levels shift a child by plus and minus 1: the best rule is wrong with probability Phi(-1)."""
     dag = pd.DataFrame([[0, 1.0], [0, 0]], index=["k", "x"], columns=["k", "x"])
-    best = best_classification(StructuralModel(dag, categorical={"k": 2}), "k", 50_000)
+    best = best_classification(KnownWorld(dag, categorical={"k": 2}), "k", 50_000)
     assert best.error_rate == pytest.approx(0.15866, abs=0.003)
     t = np.linspace(-9, 9, 20_001)
     density = np.exp(-((t - 1) ** 2) / 2) / np.sqrt(2 * np.pi)
@@ -112,7 +112,7 @@ def test_the_most_frequent_level_of_small_cells_is_wrong_about_as_often_as_the_b
     names = ["a", "Y", "c", "d"]
     weights = [[0, 1.5, 0, 0], [0, 0, 1.0, 2.0], [0, 0, 0, 0], [0, 0, 0, 0]]
     dag = pd.DataFrame(weights, index=names, columns=names)
-    model = StructuralModel(dag, categorical={"Y": 3, "d": 2}, random_state=2)
+    model = KnownWorld(dag, categorical={"Y": 3, "d": 2}, random_state=2)
     best = best_classification(model, "Y", 30_000)
     rows = model.sample(300_000, 1)
     cell = cells(rows[["a", "c"]], 25) * 2 + rows["d"].cat.codes.to_numpy()
@@ -128,31 +128,31 @@ def test_the_most_frequent_level_of_small_cells_is_wrong_about_as_often_as_the_b
 
 
 def test_effects_without_noise_and_causes_without_noise() -> None:
-    silent = StructuralModel(example_dag(), noise_std={"X8": 0.0})
+    silent = KnownWorld(example_dag(), noise_std={"X8": 0.0})
     with pytest.raises(ValueError, match="noise_std of 'X8' is 0"):
         best_error(silent, "Y")
     assert best_error(silent, "X2", 2000).raw > 0.5
-    assert best_error(StructuralModel(example_dag(), noise_std={"Y": 0.0}), "Y").raw == 0
+    assert best_error(KnownWorld(example_dag(), noise_std={"Y": 0.0}), "Y").raw == 0
     with pytest.raises(ValueError, match="never varies"):
-        best_error(StructuralModel(example_dag(), noise_std=0.0), "X5")
+        best_error(KnownWorld(example_dag(), noise_std=0.0), "X5")
 
 
 def test_interventions_cut_what_the_other_columns_tell() -> None:
-    model = StructuralModel(example_dag(), function="linear").do(X8=1.0, X9=0.0)
+    model = KnownWorld(example_dag(), function="linear").do(X8=1.0, X9=0.0)
     assert best_error(model, "Y").raw == pytest.approx(1.0)
     with pytest.raises(ValueError, match=r"target='X8' is held at 1\.0"):
         best_error(model, "X8")
 
 
 def test_noise_columns_change_no_floor() -> None:
-    model = StructuralModel(example_dag())
+    model = KnownWorld(example_dag())
     assert best_error(model.with_noise_columns(5), "Y", 5000).raw == pytest.approx(
         best_error(model, "Y", 5000).raw, rel=0.01
     )
 
 
 def test_wrong_targets_are_refused_with_the_other_way() -> None:
-    model = StructuralModel(example_dag(), categorical={"X1": 2})
+    model = KnownWorld(example_dag(), categorical={"X1": 2})
     with pytest.raises(ValueError, match="'X1' is categorical: best_classification"):
         best_error(model, "X1")
     with pytest.raises(ValueError, match="'Y' is numeric: best_error"):

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from castlereg.paper.targets import choose_target, roles
-from castlereg.synthetic import StructuralModel, example_dag, random_dag
+from castlereg.synthetic import KnownWorld, example_dag, random_dag
 
 
 def test_roles_around_the_examples_target() -> None:
-    dag = StructuralModel(example_dag()).with_noise_columns(2).dag
+    dag = KnownWorld(example_dag()).with_noise_columns(2).dag
     found = roles(dag, "Y")
     assert found.parents == ["X2", "X3"]
     assert found.children == ["X8", "X9"]

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 
-from castlereg.synthetic import StructuralModel, example_dag, random_dag, sample, weighted_dag
+from castlereg.synthetic import KnownWorld, example_dag, random_dag, sample, weighted_dag
 from castlereg.synthetic.equations import FUNCTIONS, NOISES
 
 CHAIN = pd.DataFrame([[0, 2.0, 0], [0, 0, -1.0], [0, 0, 0]], index=list("abc"), columns=list("abc"))
@@ -25,7 +25,7 @@ def test_rows_match_their_equations_exactly_without_noise(function: str) -> None
         dag = dag.abs()  # with both signs its exponentials of exponentials overflow
     causes = dag.columns[(dag == 0).all()]
     std = {name: 1.0 if name in causes else 0.0 for name in dag}
-    rows = StructuralModel(dag, function=function, noise_std=std).sample(200, 0)
+    rows = KnownWorld(dag, function=function, noise_std=std).sample(200, 0)
     for name in dag.columns.difference(causes):
         total = sum(dag.loc[cause, name] * FUNCTIONS[function](rows[cause].to_numpy()) for cause in dag)
         np.testing.assert_allclose(rows[name], total, rtol=1e-9, atol=1e-9)
@@ -34,7 +34,7 @@ def test_rows_match_their_equations_exactly_without_noise(function: str) -> None
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("std", [0.3, 1.0, 4.0])
 def test_noise_has_the_standard_deviation_asked_for(noise: str, std: float) -> None:
-    rows = StructuralModel(CHAIN, function="linear", noise=noise, noise_std=std).sample(100_000, 0)
+    rows = KnownWorld(CHAIN, function="linear", noise=noise, noise_std=std).sample(100_000, 0)
     residuals = pd.DataFrame({"a": rows["a"], "b": rows["b"] - 2 * rows["a"], "c": rows["c"] + rows["b"]})
     np.testing.assert_allclose(residuals.std(), std, rtol=0.015)
     np.testing.assert_allclose(residuals.mean() / std, 0, atol=0.015)
@@ -42,7 +42,7 @@ def test_noise_has_the_standard_deviation_asked_for(noise: str, std: float) -> N
 
 
 def test_nodes_can_have_noise_of_their_own() -> None:
-    model = StructuralModel(0 * CHAIN, noise={"a": "uniform"}, noise_std=pd.Series({"b": 0.5}))
+    model = KnownWorld(0 * CHAIN, noise={"a": "uniform"}, noise_std=pd.Series({"b": 0.5}))
     rows = model.sample(20_000, 0)
     assert stats.kstest(rows["a"], stats.uniform(-np.sqrt(3), 2 * np.sqrt(3)).cdf).pvalue > 0.01
     assert stats.kstest(rows["b"], stats.norm(scale=0.5).cdf).pvalue > 0.01
@@ -51,7 +51,7 @@ def test_nodes_can_have_noise_of_their_own() -> None:
 
 def test_linear_rows_have_the_covariance_of_the_graph() -> None:
     dag = weighted_dag(random_dag(6, 9, 0), random_state=0)
-    rows = StructuralModel(dag, function="linear").sample(200_000, 0)
+    rows = KnownWorld(dag, function="linear").sample(200_000, 0)
     effect = np.linalg.inv(np.eye(6) - dag.to_numpy())
     expected = effect.T @ effect
     scale = np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
@@ -60,7 +60,7 @@ def test_linear_rows_have_the_covariance_of_the_graph() -> None:
 
 @pytest.mark.parametrize("function", [*FUNCTIONS, "smooth"])
 def test_a_seed_gives_the_same_bits(function: str) -> None:
-    make = lambda: StructuralModel(example_dag(), function=function, categorical={"X4": 3}, random_state=5)  # noqa: E731
+    make = lambda: KnownWorld(example_dag(), function=function, categorical={"X4": 3}, random_state=5)  # noqa: E731
     first = make().sample(300, 1)
     pd.testing.assert_frame_equal(first, make().sample(300, 1), check_exact=True)
     pd.testing.assert_frame_equal(first, make().sample(300, np.random.default_rng(1)), check_exact=True)
@@ -69,21 +69,21 @@ def test_a_seed_gives_the_same_bits(function: str) -> None:
 
 def test_training_and_test_rows_share_smooth_functions() -> None:
     dag = CHAIN[["a", "b"]].loc[["a", "b"]]
-    model = StructuralModel(dag, function="smooth", noise_std={"b": 0}, random_state=3)
+    model = KnownWorld(dag, function="smooth", noise_std={"b": 0}, random_state=3)
     train, test = (model.sample(4000, seed).sort_values("a") for seed in (0, 1))
     np.testing.assert_allclose(np.interp(test["a"], train["a"], train["b"])[50:-50], test["b"][50:-50], atol=1e-2)
-    other = StructuralModel(dag, function="smooth", noise_std={"b": 0}, random_state=4).sample(4000, 0)
+    other = KnownWorld(dag, function="smooth", noise_std={"b": 0}, random_state=4).sample(4000, 0)
     assert not np.allclose(other.sort_values("a")["b"], train["b"], atol=0.1)
 
 
 def test_a_generator_makes_a_model_that_repeats_itself() -> None:
-    model = StructuralModel(CHAIN, function="smooth", random_state=np.random.default_rng(0))
+    model = KnownWorld(CHAIN, function="smooth", random_state=np.random.default_rng(0))
     pd.testing.assert_frame_equal(model.sample(20, 0), model.do({}).sample(20, 0), check_exact=True)
 
 
 def test_changing_the_frame_later_changes_nothing() -> None:
     dag = CHAIN.copy()
-    model = StructuralModel(dag, function="linear")
+    model = KnownWorld(dag, function="linear")
     before = model.sample(20, 0)
     dag.loc["a", "b"] = 100.0
     pd.testing.assert_frame_equal(before, model.sample(20, 0))
@@ -95,9 +95,9 @@ def test_changing_the_frame_later_changes_nothing() -> None:
 def test_levels_follow_the_softmax_of_their_scores() -> None:
     """Frequencies given a parent that is held fixed, against the probabilities from the equations' weights."""
     dag = pd.DataFrame([[0, 1.5], [0, 0]], index=["x", "k"], columns=["x", "k"])
-    model = StructuralModel(dag, function="linear", categorical={"k": 3}, random_state=1).do(x=0.8)
+    model = KnownWorld(dag, function="linear", categorical={"k": 3}, random_state=1).do(x=0.8)
     rows = model.sample(50_000, 0)
-    effect = StructuralModel(dag, function="linear", categorical={"k": 3}, random_state=1).equations
+    effect = KnownWorld(dag, function="linear", categorical={"k": 3}, random_state=1).equations
     scores = 0.8 * effect.weights[effect.signal_slices[1], effect.feature_slices[0]][:, 0]
     counts = rows["k"].value_counts(sort=False)
     assert stats.chisquare(counts, 50_000 * np.exp(scores) / np.exp(scores).sum()).pvalue > 0.001
@@ -105,7 +105,7 @@ def test_levels_follow_the_softmax_of_their_scores() -> None:
 
 def test_categorical_parents_shift_their_children_by_level() -> None:
     dag = pd.DataFrame([[0, 2.0], [0, 0]], index=["k", "y"], columns=["k", "y"])
-    rows = StructuralModel(dag, categorical={"k": 4}, noise_std=0.0).sample(500, 0)
+    rows = KnownWorld(dag, categorical={"k": 4}, noise_std=0.0).sample(500, 0)
     by_level = rows.groupby("k", observed=True)["y"]
     np.testing.assert_allclose(by_level.std(), 0, atol=1e-12)
     effects = by_level.mean()
@@ -114,7 +114,7 @@ def test_categorical_parents_shift_their_children_by_level() -> None:
 
 
 def test_categorical_columns_are_categoricals_of_strings() -> None:
-    rows = StructuralModel(example_dag(), categorical={"X2": 2, "Y": 3}).sample(2000, 0)
+    rows = KnownWorld(example_dag(), categorical={"X2": 2, "Y": 3}).sample(2000, 0)
     assert list(rows.columns) == list(example_dag().columns)
     assert rows["X2"].cat.categories.tolist() == ["L0", "L1"]
     assert set(rows["Y"]) == {"L0", "L1", "L2"}
@@ -129,7 +129,7 @@ def test_categorical_columns_are_categoricals_of_strings() -> None:
 
 
 def test_do_has_the_effects_computed_by_hand() -> None:
-    rows = StructuralModel(CHAIN, function="linear", noise_std=0.5).do(b=3.0).sample(50_000, 0)
+    rows = KnownWorld(CHAIN, function="linear", noise_std=0.5).do(b=3.0).sample(50_000, 0)
     assert (rows["b"] == 3).all()
     assert rows["a"].mean() == pytest.approx(0, abs=0.02)  # a cause, not an effect
     assert rows["c"].mean() == pytest.approx(-3, abs=0.02)
@@ -138,7 +138,7 @@ def test_do_has_the_effects_computed_by_hand() -> None:
 
 @pytest.mark.parametrize("function", ["sigmoid", "smooth"])
 def test_do_changes_descendants_alone(function: str) -> None:
-    model = StructuralModel(example_dag(), function=function)
+    model = KnownWorld(example_dag(), function=function)
     held = model.do({"X3": 1.5})
     before, after = model.sample(100, 0), held.sample(100, 0)
     changed = ["X3", "Y", "X6", "X7", "X8", "X9"]
@@ -156,18 +156,18 @@ def test_do_changes_descendants_alone(function: str) -> None:
 
 
 def test_do_holds_levels_and_adds_up() -> None:
-    model = StructuralModel(example_dag(), categorical={"X2": 3}).do(X2="L1").do(X1=2.0)
+    model = KnownWorld(example_dag(), categorical={"X2": 3}).do(X2="L1").do(X1=2.0)
     rows = model.sample(50, 0)
     assert set(rows["X2"]) == {"L1"}
     assert set(rows["X1"]) == {2.0}
-    assert repr(model) == "<StructuralModel: 10 nodes, 10 edges, sigmoid, X2='L1', X1=2.0 held>"
+    assert repr(model) == "<KnownWorld: 10 nodes, 10 edges, sigmoid, X2='L1', X1=2.0 held>"
 
 
 # --- noise columns, graph --------------------------------------------------------------------------
 
 
 def test_noise_columns_are_standard_normal_and_joined_to_nothing() -> None:
-    model = StructuralModel(CHAIN, function="smooth", noise="laplace", noise_std=0.1)
+    model = KnownWorld(CHAIN, function="smooth", noise="laplace", noise_std=0.1)
     wider = model.with_noise_columns(3)
     rows = wider.sample(20_000, 0)
     pd.testing.assert_frame_equal(rows[["a", "b", "c"]], model.sample(20_000, 0), check_exact=True)
@@ -178,12 +178,12 @@ def test_noise_columns_are_standard_normal_and_joined_to_nothing() -> None:
 
 def test_names_of_noise_columns_are_free_ones() -> None:
     named = CHAIN.rename(index={"a": "noise2"}, columns={"a": "noise2"})
-    assert StructuralModel(named).with_noise_columns(2).names == ["noise2", "b", "c", "noise1", "noise3"]
-    assert StructuralModel(CHAIN).with_noise_columns(1).with_noise_columns(1).names[-2:] == ["noise1", "noise2"]
+    assert KnownWorld(named).with_noise_columns(2).names == ["noise2", "b", "c", "noise1", "noise3"]
+    assert KnownWorld(CHAIN).with_noise_columns(1).with_noise_columns(1).names[-2:] == ["noise1", "noise2"]
 
 
 def test_true_graph_is_the_frames() -> None:
-    graph = StructuralModel(CHAIN).graph("c")
+    graph = KnownWorld(CHAIN).graph("c")
     pd.testing.assert_frame_equal(graph.weights, CHAIN.abs().astype(float))
     assert graph.target == "c"
     assert graph.edges()[["confidence", "direction"]].to_numpy().tolist() == [[1, 1], [1, 1]]
@@ -208,20 +208,20 @@ def test_true_graph_is_the_frames() -> None:
 )
 def test_bad_options_are_refused_by_value(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        StructuralModel(CHAIN, **options)
+        KnownWorld(CHAIN, **options)
     with pytest.raises(ValueError, match="n_rows=0 must be"):
-        StructuralModel(CHAIN).sample(0, 0)
+        KnownWorld(CHAIN).sample(0, 0)
 
 
 def test_sums_beyond_floating_point_are_refused_not_returned() -> None:
     with pytest.raises(OverflowError, match=r"grow beyond floating-point numbers.*'released_sigmoid'"):
-        StructuralModel(-CHAIN * 100, function="released_sigmoid").sample(100, 0)
+        KnownWorld(-CHAIN * 100, function="released_sigmoid").sample(100, 0)
     with pytest.raises(OverflowError, match="smaller weights"):
-        StructuralModel(1e200 * random_dag(4, 6, 0), function="linear").sample(100, 0)
+        KnownWorld(1e200 * random_dag(4, 6, 0), function="linear").sample(100, 0)
 
 
 def test_linear_sums_along_a_complete_graph_of_150_nodes_stay_finite() -> None:
-    rows = StructuralModel(random_dag(150, branching=150), function="linear").sample(20, 0)
+    rows = KnownWorld(random_dag(150, branching=150), function="linear").sample(20, 0)
     assert np.isfinite(rows.to_numpy()).all()
     assert 2.0**140 < rows.abs().to_numpy().max() < 2.0**155
 
@@ -263,7 +263,7 @@ def test_least_squares_on_the_example_graph_has_the_known_error() -> None:
 def test_sample_is_a_short_form_of_the_model() -> None:
     options = {"function": "sine", "noise": "laplace", "noise_std": {"X1": 0.2}}
     rows = sample(example_dag(), 50, **options, random_state=1)
-    model = StructuralModel(example_dag(), **options)
+    model = KnownWorld(example_dag(), **options)
     pd.testing.assert_frame_equal(rows, model.sample(50, 1))
 
 

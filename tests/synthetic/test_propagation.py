@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from castlereg.synthetic import StructuralModel, random_dag, weighted_dag
+from castlereg.synthetic import KnownWorld, random_dag, weighted_dag
 from castlereg.synthetic.equations import FUNCTIONS, TILE, TILES, propagate
 
 
@@ -21,13 +21,13 @@ def test_equals_a_loop_over_edges(function: str, n_nodes: int, n_edges: int) -> 
                 for j in np.flatnonzero(weights[:, k]):
                     expected[k] += weights[j, k] * FUNCTIONS[function](expected[j])
                 done.add(k)
-    propagate(StructuralModel(dag, function=function).equations, noise)
+    propagate(KnownWorld(dag, function=function).equations, noise)
     np.testing.assert_allclose(noise, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("n_rows", [1, TILE - 1, TILE, TILE + 1, TILE * TILES, TILE * TILES + 70])
 def test_pieces_of_rows_change_nothing(n_rows: int) -> None:
-    system = StructuralModel(random_dag(20, 60, 0), function="sine").equations
+    system = KnownWorld(random_dag(20, 60, 0), function="sine").equations
     noise = np.random.default_rng(0).standard_normal((20, n_rows))
     together, alone = noise.copy(), noise[:, -1:].copy()
     propagate(system, together)

@@ -13,10 +13,17 @@ _BANDWIDTHS = (0.6, 1.0)  # of Silverman's rule; the better one is taken
 _TAIL, _TAIL_SCALE = 0.05, 2.0  # share and scale of a Cauchy density, so that no residual is impossible
 
 
-def log_density(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the log density of every value, estimated from all others.
+def log_density(values: NDArray[np.float64], at: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return the log density of every value, estimated from all others; or that of other values, estimated from all.
 
     A kernel estimate that leaves the value itself out, on a grid, mixed with a little of a wide density.
+
+    Parameters
+    ----------
+    values : array of shape (rows,)
+        What the density is estimated from.
+    at : array of shape (points,), optional
+        Where it is wanted; by default at the values, each without itself.
 
     Examples
     --------
@@ -33,21 +40,30 @@ def log_density(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if spread <= 1e-6 * deviation:
         spread = deviation
     spread = max(spread, 1e-9)
-    scaled = (values - center) / spread
-    position = (np.clip(scaled, -_SPAN + _STEP, _SPAN - _STEP) + _SPAN) / _STEP
-    cell = position.astype(np.int64)
-    share = position - cell
+    cell, share = _cells(scaled := (values - center) / spread)
     counts = np.bincount(cell, 1 - share, 2 * _CELLS) + np.bincount(cell + 1, share, 2 * _CELLS)
     spectrum = np.fft.rfft(counts)
+    if at is not None:
+        cell, share = _cells(scaled := (at - center) / spread)
     tail = _TAIL / (np.pi * _TAIL_SCALE * (1 + np.square(scaled / _TAIL_SCALE)))
     best: NDArray[np.float64] | None = None
-    for factor in _BANDWIDTHS:
+    for factor in _BANDWIDTHS if at is None else _BANDWIDTHS[-1:]:
         width = factor * 1.06 * n**-0.2
         sums = np.fft.irfft(spectrum * np.exp(-2 * np.square(np.pi * _FREQUENCIES * width)), 2 * _CELLS) / _STEP
         at_value = sums[cell] * (1 - share) + sums[cell + 1] * share
-        others = np.maximum(at_value - 1 / (np.sqrt(2 * np.pi) * width), 0) / max(n - 1, 1)
+        if at is None:
+            others = np.maximum(at_value - 1 / (np.sqrt(2 * np.pi) * width), 0) / max(n - 1, 1)
+        else:
+            others = np.maximum(at_value, 0) / n
         estimate = np.log((1 - _TAIL) * others + tail)
         if best is None or estimate.sum() > best.sum():
             best = estimate
     assert best is not None
     return best - np.log(spread)
+
+
+def _cells(scaled: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Find the cells of the grid that values lie in, and how far."""
+    position = (np.clip(scaled, -_SPAN + _STEP, _SPAN - _STEP) + _SPAN) / _STEP
+    cell = position.astype(np.int64)
+    return cell, position - cell

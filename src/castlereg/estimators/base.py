@@ -31,6 +31,7 @@ from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.fit import TableData, fit
 from castlereg.search.request import CrossValidation, Data, FitRequest
+from castlereg.structural.of_model import structural_model
 from castlereg.training import Plan, phases_for
 from castlereg.training.loop import OnInterrupt
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from castlereg.graph import CausalGraph
+    from castlereg.structural import FittedWorld
 
 # Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
 _NARROWEST = 8
@@ -315,6 +317,57 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         if not self.model_.networks.has_all_nodes:
             raise ValueError(f"{type(self).__name__} has learned to predict only the target, not the other columns")
         return self.model_.log_likelihood(read_known_rows(self, X, y, self.model_.target_kinds))
+
+    def structural_model(
+        self,
+        graph: CausalGraph | None = None,
+        *,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        n_draws: int = 50,
+        random_state: int | np.random.Generator = 0,
+    ) -> FittedWorld:
+        """Learn an equation for every column from its causes, and answer what-if questions.
+
+        Parameters
+        ----------
+        graph : CausalGraph, optional
+            Taken as known, such as ``graph_`` after an edit. By default the graph that was learned; answers are then
+            averages over graphs that may be true, by its confidence.
+        X, y : array-like, optional
+            Rows to learn the equations from; by default those of ``fit``. Models from a file need them.
+        n_draws : int
+            Graphs and samples of the rows that the error bars come from; 0 for none.
+        random_state : int or Generator
+
+        Returns
+        -------
+        FittedWorld
+            See :class:`castlereg.structural.StructuralModel` for its questions.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from castlereg import CastleRegressor
+        >>> X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+        >>> model = CastleRegressor(objective="graph", max_epochs=5, random_state=0).fit(X, y)
+        >>> world = model.structural_model(n_draws=10)
+        >>> effect = world.effect("bmi", "target", by=1.0)
+        >>> bool(effect.answer.low[0] <= effect.estimate[0] <= effect.answer.high[0])
+        True
+        """
+        check_is_fitted(self)
+        if (X is None) != (y is None):
+            raise ValueError("X and y go together: give both or neither")
+        if X is not None:
+            rows = self.model_.preprocessing.coded(read_known_rows(self, X, y, self.model_.target_kinds))
+        elif self.model_.rows is not None:
+            rows = self.model_.rows
+        else:
+            raise ValueError("the training rows are not in memory: give X and y to learn the equations from")
+        return structural_model(
+            self.model_, rows, graph, n_draws=n_draws, random_state=random_state, progress=bool(self.verbose)
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -57,8 +57,14 @@ class FittedModel:
     held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # files do not keep it
     blend: Blend | None = None  # what predicts, where that is not only the networks
     selected: tuple[int, ...] | None = None  # columns that a refit kept, in the user's order; None without one
-    importance_rows: HeldOut | None = field(default=None, compare=False, repr=False)  # files have the importances
-    stored_importances: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)  # of such a file
+    rows: Rows | None = field(default=None, compare=False, repr=False)  # of training, coded; neither files nor pickles
+    importance_rows: HeldOut | None = field(default=None, compare=False, repr=False)  # likewise
+    stored_importances: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)  # instead of these
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the training rows out of pickles: who gives a model away does not give them away."""
+        without_rows = {"rows": None, "importance_rows": None, "stored_importances": self.importances}
+        return {**vars(self), **without_rows}
 
     @property
     def predictor(self) -> Networks | Blend:

@@ -17,7 +17,7 @@ from castlereg.paper.posterior import (
     conditional_variance,
     level_posterior,
 )
-from castlereg.synthetic import StructuralModel
+from castlereg.synthetic import KnownWorld
 from castlereg.synthetic.equations import Equations
 
 Array = NDArray[np.float64]
@@ -45,13 +45,13 @@ class BestClassification(NamedTuple):
 
 
 def best_error(
-    model: StructuralModel, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
+    model: KnownWorld, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
 ) -> BestError:
     """Return the lowest mean squared error of any predictor of a numeric node that sees all other columns.
 
     Parameters
     ----------
-    model : StructuralModel
+    model : KnownWorld
     target : str
     n_rows : int
         Rows over which the conditional variance of the target is averaged; each one is exact, see
@@ -77,10 +77,10 @@ def best_error(
     Examples
     --------
     >>> from castlereg.paper import best_error
-    >>> from castlereg.synthetic import StructuralModel, example_dag
-    >>> round(best_error(StructuralModel(example_dag()), "Y").standardized, 2)
+    >>> from castlereg.synthetic import KnownWorld, example_dag
+    >>> round(best_error(KnownWorld(example_dag()), "Y").standardized, 2)
     0.87
-    >>> round(best_error(StructuralModel(example_dag(), function="linear", noise_std=0.5), "Y", n_rows=1000).raw, 4)
+    >>> round(best_error(KnownWorld(example_dag(), function="linear", noise_std=0.5), "Y", n_rows=1000).raw, 4)
     0.0833
     """
     node = _numeric(model, target)
@@ -108,13 +108,13 @@ def best_error(
 
 
 def parents_only_error(
-    model: StructuralModel, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
+    model: KnownWorld, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
 ) -> BestError:
     """Return the lowest mean squared error of any predictor of a numeric node that sees only its parents: its noise.
 
     Parameters
     ----------
-    model : StructuralModel
+    model : KnownWorld
     target : str
     n_rows : int
         Ten times as many estimate the variance of the target.
@@ -127,8 +127,8 @@ def parents_only_error(
 
     Examples
     --------
-    >>> from castlereg.synthetic import StructuralModel, example_dag
-    >>> model = StructuralModel(example_dag(), function="linear")
+    >>> from castlereg.synthetic import KnownWorld, example_dag
+    >>> model = KnownWorld(example_dag(), function="linear")
     >>> round(parents_only_error(model, "Y").standardized, 2)
     0.14
     """
@@ -139,13 +139,13 @@ def parents_only_error(
 
 
 def best_classification(
-    model: StructuralModel, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
+    model: KnownWorld, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
 ) -> BestClassification:
     """Return the lowest errors of any classifier of a categorical node that sees all other columns.
 
     Parameters
     ----------
-    model : StructuralModel
+    model : KnownWorld
     target : str
     n_rows : int
         Rows over which the expected errors by the exact probabilities are averaged.
@@ -163,8 +163,8 @@ def best_classification(
 
     Examples
     --------
-    >>> from castlereg.synthetic import StructuralModel, example_dag
-    >>> best = best_classification(StructuralModel(example_dag(), categorical={"Y": 2}), "Y")
+    >>> from castlereg.synthetic import KnownWorld, example_dag
+    >>> best = best_classification(KnownWorld(example_dag(), categorical={"Y": 2}), "Y")
     >>> best.log_loss < 0.69, best.error_rate < 0.5
     (True, True)
     """
@@ -187,7 +187,7 @@ def best_classification(
     return BestClassification(float(np.concatenate(losses).mean()), float(np.concatenate(wrong).mean()))
 
 
-def _described(model: StructuralModel, node: int, signals: Array) -> list[Child]:
+def _described(model: KnownWorld, node: int, signals: Array) -> list[Child]:
     """Describe the children of a node by their noise in these rows."""
     system = model.equations
     found: list[Child] = []
@@ -213,7 +213,7 @@ def _given(system: Equations, node: int, signals: Array) -> Array:
     return total
 
 
-def _children(model: StructuralModel, node: int) -> list[int]:
+def _children(model: KnownWorld, node: int) -> list[int]:
     """Return the children of a node; raise for one without noise."""
     children: list[int] = np.flatnonzero(model.edge_weights[node]).tolist()
     for child in children:
@@ -231,7 +231,7 @@ def _pieces(signals: Array, numbers_per_row: int) -> Iterator[Array]:
         yield signals[:, start : start + rows]
 
 
-def _variance(model: StructuralModel, node: int, signals: Array, rng: np.random.Generator) -> float:
+def _variance(model: KnownWorld, node: int, signals: Array, rng: np.random.Generator) -> float:
     """Return the variance of a numeric node: exact for its noise, estimated for what its parents give."""
     given = [_given(model.equations, node, signals)[0]]
     if model.edge_weights[:, node].any():
@@ -244,13 +244,13 @@ def _variance(model: StructuralModel, node: int, signals: Array, rng: np.random.
     return variance
 
 
-def _index(model: StructuralModel, name: str) -> int:
+def _index(model: KnownWorld, name: str) -> int:
     if name not in model.names:
         raise ValueError(f"{name!r} is not a node; the nodes are {', '.join(map(str, model.names))}")
     return model.names.index(name)
 
 
-def _numeric(model: StructuralModel, target: str) -> int:
+def _numeric(model: KnownWorld, target: str) -> int:
     node = _index(model, target)
     if target in model.categorical:
         raise ValueError(f"target={target!r} is categorical: best_classification has its lowest errors")
@@ -258,12 +258,12 @@ def _numeric(model: StructuralModel, target: str) -> int:
     return node
 
 
-def _check_free(model: StructuralModel, target: str) -> None:
+def _check_free(model: KnownWorld, target: str) -> None:
     if target in model.fixed:
         raise ValueError(f"target={target!r} is held at {model.fixed[target]!r}: there is nothing to predict")
 
 
-def _check_size(model: StructuralModel, children: list[int], signals: Array) -> None:
+def _check_size(model: KnownWorld, children: list[int], signals: Array) -> None:
     for child in children:
         if not model.equations.n_levels[child]:
             largest = float(np.abs(model.equations.values(child, signals)).max())

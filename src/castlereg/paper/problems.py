@@ -11,7 +11,7 @@ import pandas as pd
 from castlereg.options import check_integer, check_number
 from castlereg.paper.floors import BestError, best_error
 from castlereg.paper.targets import choose_target
-from castlereg.synthetic import StructuralModel, random_dag
+from castlereg.synthetic import KnownWorld, random_dag
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Problem:
     ----------
     X, y, X_test, y_test : DataFrame, Series
         The target is called ``Y``.
-    model : StructuralModel
+    model : KnownWorld
         Where the rows come from.
     """
 
@@ -30,7 +30,7 @@ class Problem:
     y: pd.Series
     X_test: pd.DataFrame
     y_test: pd.Series
-    model: StructuralModel
+    model: KnownWorld
 
     @property
     def dag(self) -> pd.DataFrame:
@@ -69,7 +69,7 @@ def random_problem(
     n_noise_columns : int
         Further columns of standard normal noise; the paper has 0 to 100.
     function, noise : str
-        See :class:`castlereg.synthetic.StructuralModel`. Linear sums along a complete graph double from node to node:
+        See :class:`castlereg.synthetic.KnownWorld`. Linear sums along a complete graph double from node to node:
         they stay finite (2**149 for 150 nodes), but other columns then predict the target up to rounding.
     noise_std : float, optional
         By default drawn between 0.3 and 1, as in the paper.
@@ -102,7 +102,7 @@ def random_problem(
     if noise_std is None:
         noise_std = drawn_std
     check_number("noise_std", noise_std, least=0)
-    model = StructuralModel(dag, function=function, noise=noise, noise_std=noise_std, random_state=rng)
+    model = KnownWorld(dag, function=function, noise=noise, noise_std=noise_std, random_state=rng)
     model = model.with_noise_columns(n_noise_columns)
     train, test = model.sample(n_rows, rng), model.sample(n_test_rows, rng)
     return Problem(train.drop(columns="Y"), train["Y"], test.drop(columns="Y"), test["Y"], model)

@@ -103,7 +103,9 @@ def fit(request: FitRequest) -> FittedModel:
             warn_user(doubt, FitWarning)
         loss = float(stack.validation_loss.mean())
         some = importance_rows(held_out) if isinstance(rows, AssignedTable) else None  # of a file, none are kept
-        return FittedModel(networks, stack.history, loss, graph, book, predictions, blend, selected, some)
+        return FittedModel(
+            networks, stack.history, loss, graph, book, predictions, blend, selected, rows.training_rows, some
+        )
 
 
 def _discovered(request: FitRequest, rows: Assignment) -> Discovery | None:
@@ -186,8 +188,8 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
         warn_user(doubt, FitWarning)
     loss = float(run.losses(predictions.predicted).mean())
     selected = None if run.used is None else usual_columns(run.used)
-    some = importance_rows(run.held_out)
-    return FittedModel(main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, some)
+    kept = rows.training_rows, importance_rows(run.held_out)
+    return FittedModel(main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, *kept)
 
 
 def _agreement_of(request: FitRequest, n_networks: int) -> str:
@@ -315,6 +317,11 @@ class AssignedTable(Assignment):
     """A table in memory, encoded and assigned to networks."""
 
     parts: list[Rows]  # coded by the schema, in the order of the table
+
+    @property
+    def training_rows(self) -> Rows:
+        """Rows of the table, coded by the schema."""
+        return self.parts[0]
 
     def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
         """Return the validation rows of some networks."""

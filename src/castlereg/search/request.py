@@ -61,6 +61,11 @@ class Assignment(ABC):
     seeds: Sequence[np.random.SeedSequence]  # of each
     fold_rows: FoldRows | None = field(default=None, kw_only=True)  # of cross-validation
 
+    @property
+    def training_rows(self) -> Rows | None:
+        """Rows in memory, coded by the schema; None for those of a file."""
+        return None
+
     def with_edges(self, edges: EdgeRules) -> Self:
         """Return the same rows with rules for the edges, in the order of the nodes."""
         if isinstance(self.source, Table):

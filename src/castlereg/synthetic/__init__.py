@@ -1,10 +1,10 @@
 """Data with a known graph."""
 
 from castlereg.synthetic.graphs import erdos_renyi_dag, example_dag, random_dag, scale_free_dag, weighted_dag
-from castlereg.synthetic.model import StructuralModel, sample
+from castlereg.synthetic.model import KnownWorld, sample
 
 __all__ = [
-    "StructuralModel",
+    "KnownWorld",
     "erdos_renyi_dag",
     "example_dag",
     "random_dag",

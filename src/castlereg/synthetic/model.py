@@ -1,4 +1,4 @@
-"""Structural models: a graph, the effects of parents on their children, and the noise of every node."""
+"""Known worlds: a graph, the effects of parents on their children, and the noise of every node."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from castlereg.graph.causal_graph import CausalGraph
 from castlereg.options import check_choice, check_integer, check_number
+from castlereg.structural.model import Population, StructuralModel
+from castlereg.structural.system import System
+from castlereg.structural.variables import Variable
 from castlereg.synthetic.equations import (
     FUNCTIONS,
     NOISES,
@@ -25,13 +28,19 @@ from castlereg.synthetic.equations import (
     propagate,
 )
 from castlereg.synthetic.graphs import edge_weights
+from castlereg.synthetic.system import KnownSystem
 
 Array = NDArray[np.float64]
 
+_POPULATION = 10_000
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StructuralModel:
-    """A graph with structural equations to draw rows from: every node is a sum over its parents plus noise.
+class KnownWorld(StructuralModel):
+    """A structural model whose equations are given: every node is a sum over its parents plus noise.
+
+    It draws rows with a known graph, and answers every question of a
+    :class:`~castlereg.structural.StructuralModel` as it is, without error bars.
 
     A numeric node is ``sum over parents of weight * function(parent) + noise``. A categorical node has such a sum for
     each level and takes the level with the highest after adding Gumbel noise: its level is drawn from their softmax.
@@ -58,8 +67,8 @@ class StructuralModel:
 
     Examples
     --------
-    >>> from castlereg.synthetic import StructuralModel, example_dag
-    >>> model = StructuralModel(example_dag(), function="linear", noise_std=0.5)
+    >>> from castlereg.synthetic import KnownWorld, example_dag
+    >>> model = KnownWorld(example_dag(), function="linear", noise_std=0.5)
     >>> model.sample(3, random_state=0).shape
     (3, 10)
     >>> model.graph("Y").parents("Y")
@@ -121,15 +130,46 @@ class StructuralModel:
     def __repr__(self) -> str:
         edges = np.count_nonzero(self.edge_weights)
         held = f", {', '.join(f'{name}={value!r}' for name, value in self.fixed.items())} held" if self.fixed else ""
-        return f"<StructuralModel: {len(self.names)} nodes, {edges} edges, {self.function}{held}>"
+        return f"<KnownWorld: {len(self.names)} nodes, {edges} edges, {self.function}{held}>"
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """Names and levels of the nodes."""
+        return tuple(
+            Variable(name, tuple(self._levels(name)) if name in self.categorical else None) for name in self.dag.columns
+        )
+
+    @cached_property
+    def system(self) -> System:
+        """The equations, for questions about rows."""
+        return KnownSystem(self.equations, self.edge_weights, self.noise_kinds, self.noise_stds)
 
     @property
-    def names(self) -> list[str]:
-        """Names of the nodes."""
-        return list(self.dag.columns)
+    def draws(self) -> tuple[()]:
+        """None: what is known has no error bars."""
+        return ()
 
-    def graph(self, target: str) -> CausalGraph:
-        """Return the true graph for a target, with the absolute values of the weights."""
+    @cached_property
+    def population(self) -> Population:
+        """Rows that answers are averages over: 10,000 draws."""
+        values = self.drawn(_POPULATION, np.random.default_rng([self.seed, _POPULATION]))
+        return Population(values, np.ones(_POPULATION))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each equation: column, kind, parents, function, and the noise's standard deviation."""
+        return pd.DataFrame(
+            {
+                "column": self.names,
+                "kind": ["numbers" if v.levels is None else f"{len(v.levels)} levels" for v in self.variables],
+                "parents": [", ".join(map(str, self.dag.index[self.dag[name] != 0])) for name in self.names],
+                "function": self.function,
+                "noise": [np.nan if v.levels else std for v, std in zip(self.variables, self.noise_stds, strict=True)],
+            }
+        )
+
+    def graph(self, target: str | None = None) -> CausalGraph:
+        """Return the true graph for a target, by default the last node, with the absolute values of the weights."""
+        target = self.names[-1] if target is None else target
         sizes = np.abs(self.edge_weights)
         edges = sizes > 0
         joined = edges | edges.T
@@ -139,62 +179,18 @@ class StructuralModel:
 
     # --- rows --------------------------------------------------------------------------------------
 
-    def sample(self, n_rows: int, random_state: int | np.random.Generator) -> pd.DataFrame:
-        """Draw rows.
+    def drawn(self, n_rows: int, rng: np.random.Generator) -> Array:
+        """Draw rows as numbers, shape (nodes, rows).
 
-        Parameters
-        ----------
-        n_rows : int
-        random_state : int or Generator
-            The same number gives the same bits. Models that differ only in ``do`` or in noise columns draw the same
-            noise for the nodes they share.
-
-        Returns
-        -------
-        DataFrame
-            One column per node, in the order of the graph; categorical nodes are categoricals of strings.
-
-        Raises
-        ------
-        OverflowError
-            If sums exceed the range of floating-point numbers.
-
-        Examples
-        --------
-        >>> from castlereg.synthetic import example_dag
-        >>> model = StructuralModel(example_dag(), categorical={"X1": 3})
-        >>> model.sample(5, random_state=0)["X1"].cat.categories.tolist()
-        ['L0', 'L1', 'L2']
+        Worlds that differ only in ``do`` or in noise columns draw the same noise for the nodes they share. Sums that
+        exceed the range of floating-point numbers raise an OverflowError.
         """
-        signals = self.signals(n_rows, random_state)
+        signals = self.signals(n_rows, rng)
         if not self.categorical:
-            return pd.DataFrame(signals.T, columns=self.dag.columns, copy=False)
-        columns: dict[str, Any] = {name: self.equations.values(node, signals) for node, name in enumerate(self.names)}
-        for name in self.categorical:
-            columns[name] = pd.Categorical.from_codes(columns[name].astype(np.int64), self._levels(name))
-        return pd.DataFrame(columns)
+            return signals
+        return np.stack([self.equations.values(node, signals) for node in range(len(self.names))])
 
-    def do(self, values: Mapping[str, float | str] | None = None, /, **named: float | str) -> StructuralModel:
-        """Return the model under an intervention: nodes held at values, without the edges into them.
-
-        Parameters
-        ----------
-        values : mapping of node to value, optional
-            Levels of categorical nodes are given by name.
-        **named
-            The same as keywords.
-
-        Examples
-        --------
-        >>> from castlereg.synthetic import example_dag
-        >>> model = StructuralModel(example_dag(), function="linear")
-        >>> rows = model.do(X2=3.0).sample(1000, random_state=0)
-        >>> bool((rows["X2"] == 3).all()), round(float(rows["Y"].mean()))
-        (True, 3)
-        """
-        return replace(self, fixed={**self.fixed, **(values or {}), **named})
-
-    def with_noise_columns(self, n_columns: int) -> StructuralModel:
+    def with_noise_columns(self, n_columns: int) -> KnownWorld:
         """Return the model with further columns of standard normal noise, without edges.
 
         The new nodes come last and are named ``noise1``, ``noise2``, ..., leaving out names that are taken.
@@ -202,7 +198,7 @@ class StructuralModel:
         Examples
         --------
         >>> from castlereg.synthetic import example_dag
-        >>> StructuralModel(example_dag()).with_noise_columns(2).names[-3:]
+        >>> KnownWorld(example_dag()).with_noise_columns(2).names[-3:]
         ['Y', 'noise1', 'noise2']
         """
         check_integer("n_columns", n_columns, least=0)
@@ -240,18 +236,10 @@ class StructuralModel:
         check_integer("n_rows", n_rows)
         rng = np.random.default_rng(random_state)
         slices = self.equations.signal_slices
-        signals = np.empty((slices[-1].stop, n_rows))
-        for node, name in enumerate(self.names):
-            of_node = signals[slices[node]]
-            if name in self.categorical:
-                of_node[:] = rng.gumbel(size=of_node.shape)
-            else:
-                of_node[0] = NOISES[self.noise_kinds[node]](rng, n_rows)
-                if self.noise_stds[node] != 1:
-                    of_node *= self.noise_stds[node]
-            if name in self.fixed:  # after drawing, so that the noise of the other nodes stays the same
-                value = self.fixed[name]
-                of_node[:] = [[level == value] for level in self._levels(name)] if name in self.categorical else value
+        signals = self.system.draw(n_rows, rng)
+        for name, value in self.fixed.items():  # after drawing, so that the noise of the other nodes stays the same
+            held = value if name not in self.categorical else [[level == value] for level in self._levels(name)]
+            signals[slices[self.names.index(name)]] = held
         with np.errstate(over="ignore", invalid="ignore"):
             propagate(self.equations, signals)
         finite = np.atleast_1d(np.isfinite(signals).all(axis=1))
@@ -292,11 +280,11 @@ def sample(
     Parameters
     ----------
     dag, function, noise, noise_std, categorical
-        As for :class:`StructuralModel`.
+        As for :class:`KnownWorld`.
     n_rows : int
     random_state : int or Generator
         Draws the noise, and the smooth functions and effects of levels too: calls with different numbers have
-        different ones. Use a :class:`StructuralModel` to keep them for training and test rows.
+        different ones. Use a :class:`KnownWorld` to keep them for training and test rows.
 
     Returns
     -------
@@ -311,7 +299,7 @@ def sample(
     """
     rng = np.random.default_rng(random_state)
     effects_from = rng if function == SMOOTH or categorical else 0  # otherwise only the noise is drawn
-    model = StructuralModel(
+    model = KnownWorld(
         dag,
         function=function,
         noise=noise,

@@ -1,0 +1,88 @@
+"""Averages over rows with error bars: how far they vary with the rows, and with the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t
+
+from castlereg.structural.fitting import Draw
+from castlereg.structural.system import System
+
+Array = NDArray[np.float64]
+Outcomes = Callable[[System, NDArray[np.int64]], Array]  # of some rows by a system's equations, (questions, rows)
+
+_ROWS_OF_DRAWS = 2000  # on which draws are compared with the main equations
+_BISECTIONS = 50
+
+
+class Answer(NamedTuple):
+    """Averages with error bars, each of shape (questions,)."""
+
+    estimate: Array  # mean over the graphs
+    low: Array
+    high: Array
+    within: Array  # standard deviation from the rows, given a graph
+    between: Array  # standard deviation from graph to graph
+
+
+def averaged(
+    main: System, draws: Sequence[Draw], outcomes: Outcomes, rows: NDArray[np.int64], weight: Array, coverage: float
+) -> tuple[Answer, Array]:
+    """Average the outcomes of rows; return also those by the main equations, shape (questions, rows).
+
+    The spread within a graph is how far averages of resampled rows, by equations fitted to these, are from the average
+    of all rows by equations fitted to all. The spread between graphs is that of the latter. Low and high are quantiles
+    of both together: a mixture of t distributions, one around the average of each graph. Without draws there are no
+    error bars.
+
+    Long tables are not run through the equations of every draw. Some rows are, and what differs there from the main
+    equations is added to the main equations' average over all rows.
+    """
+    of_main = outcomes(main, rows)
+    share = weight[rows] / weight[rows].sum()
+    estimate = of_main @ share
+    if not draws:
+        nothing = np.full(len(estimate), np.nan)
+        return Answer(estimate, nothing, nothing, nothing, nothing), of_main
+    at = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _ROWS_OF_DRAWS)).round().astype(np.int64))
+    some, of_some = rows[at], of_main[:, at]
+    by_graph: dict[int, Array] = {id(main): of_some}
+    centers: list[Array] = []
+    apart: list[Array] = []
+    for draw in draws:
+        if id(draw.whole) not in by_graph:
+            by_graph[id(draw.whole)] = outcomes(draw.whole, some)
+        of_graph = by_graph[id(draw.whole)]
+        centers.append(estimate + (of_graph - of_some) @ _shares(share[at]))
+        drawn = draw.weight[rows]
+        if not drawn[at].any():
+            continue
+        differences = outcomes(draw.resampled, some) - of_some
+        apart.append(of_main @ _shares(drawn) + differences @ _shares(drawn[at]) - centers[-1])
+    within = np.sqrt(np.mean(np.square(apart), axis=0)) if apart else np.full(len(estimate), np.nan)
+    of_graphs = np.array(centers)
+    low, high = (
+        _mixture_quantile(of_graphs, within, tail, len(apart)) for tail in ((1 - coverage) / 2, (1 + coverage) / 2)
+    )
+    return Answer(of_graphs.mean(axis=0), low, high, within, of_graphs.std(axis=0)), of_main
+
+
+def _shares(weight: Array) -> Array:
+    return weight / weight.sum()
+
+
+def _mixture_quantile(centers: Array, scale: Array, share: float, freedom: int) -> Array:
+    """Return a quantile of the mixture of t distributions around centers, shape (draws, questions)."""
+    if np.ptp(centers, axis=0).max(initial=0.0) == 0:
+        return np.asarray(centers[0] + t.ppf(share, freedom) * scale)
+    width = np.maximum(scale, 1e-9 * (np.abs(centers).max(axis=0) + 1e-300))
+    low, high = centers.min(axis=0) - 50 * width, centers.max(axis=0) + 50 * width
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        below = t.cdf((middle - centers) / width, freedom).mean(axis=0) < share
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray((low + high) / 2)

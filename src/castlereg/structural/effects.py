@@ -1,0 +1,188 @@
+"""Answers to what-if questions: what becomes of an outcome when columns are set, and how far to trust that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.structural.answers import Answer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+AGREEMENT = 0.9  # share of the graphs that must agree on a direction for it to count as known
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the outcome over rows
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How many of the graphs that may be true have a path from the causes to the outcome, and the other way."""
+
+    forward: float
+    backward: float
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the graphs agree."""
+        return self.backward <= 1 - AGREEMENT and not 1 - AGREEMENT < self.forward < AGREEMENT
+
+    def remark(self, cause: str, outcome: str) -> str:
+        """Say that the direction is not known; empty if it is."""
+        if self.is_known:
+            return ""
+        leads = f"{cause} leads to {outcome} in {self.forward:.0%} of the graphs that may be true"
+        if self.backward <= 1 - AGREEMENT:
+            doubt = f"It is not known whether {cause} has an effect: {leads}."
+        else:
+            doubt = f"The direction is not known: {leads}, and {outcome} to {cause} in {self.backward:.0%}."
+        return (
+            f"{doubt} The average over these graphs mixes different answers; decide by what you know, with "
+            "EdgeConstraints or structural_model(graph=...)."
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Effect:
+    """What becomes of an outcome when a column is set to values, on average over rows.
+
+    Attributes
+    ----------
+    cause, outcome : str
+    level : object
+        Level whose probability is the outcome; None for numbers, whose mean it is.
+    values : tuple
+        What the cause is set to; of an effect ``by`` some units, that number.
+    answer : Answer
+        ``estimate``, ``low``, ``high``, and the standard deviations ``within`` (from the rows, given a graph) and
+        ``between`` (from graph to graph); arrays of shape (values,). Error bars of a known world are NaN.
+    quantiles : array of shape (values, 5)
+        Quantiles of the outcome over rows, at 5, 25, 50, 75 and 95 %; NaN for levels.
+    associated : array of shape (values,)
+        Mean of the outcome in the rows nearest to each value: what is seen without intervening. NaN with ``by``.
+    direction : Direction
+        What the graphs say about which comes first.
+    coverage : float
+        Of the band from low to high.
+    notes : tuple of str
+        What to keep in mind.
+    """
+
+    cause: str
+    outcome: str
+    level: Any
+    values: tuple[Any, ...]
+    answer: Answer
+    quantiles: Array
+    associated: Array
+    direction: Direction
+    coverage: float
+    notes: tuple[str, ...]
+    by: float | None = None
+
+    @property
+    def estimate(self) -> Array:
+        """Mean of the outcome, or probability of its level, at every value; with ``by``, the change."""
+        return self.answer.estimate
+
+    @property
+    def measured(self) -> str:
+        """What the numbers are, in words."""
+        return measured(self.outcome, self.level)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each value."""
+        return pd.DataFrame({self.cause: list(self.values)} | self.answer._asdict() | {"associated": self.associated})
+
+    def summary(self) -> str:
+        """Say the answer in a few lines."""
+        if self.by is not None:
+            lines = [f"{self.by:+g} in {self.cause} changes the {self.measured} by {shown(self.answer, 0)}."]
+        else:
+            lines = [f"Setting {self.cause}, the {self.measured} is"]
+            ends = (0, int(np.argmin(self.estimate)), int(np.argmax(self.estimate)), len(self.values) - 1)
+            lines += [f"  {shown(self.answer, i)} at {_value(self.values[i])}" for i in dict.fromkeys(ends)]
+        remark = self.direction.remark(self.cause, self.outcome)
+        return "\n".join([*([remark] if remark else []), *lines, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"<Effect of {self.cause} on {self.outcome}: {len(self.values)} values>"
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what is caused beside what is associated; see :func:`castlereg.structural.plot.plot_effect`."""
+        from castlereg.structural.plot import plot_effect
+
+        return plot_effect(self, ax)
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf:
+    """What becomes of an outcome under an intervention on one or several columns.
+
+    Attributes
+    ----------
+    do : dict
+        Columns and the values that they are set to.
+    outcome : str
+    level : object
+        Level whose probability is the outcome; None for numbers, whose mean it is.
+    before : float
+        Mean of the outcome in the rows as they are, or share of the level.
+    after, change : Answer
+        Under the intervention, and the difference, with error bars; arrays of shape (1,).
+    quantiles_before, quantiles_after : array of shape (5,)
+        Quantiles of the outcome over rows, at 5, 25, 50, 75 and 95 %; NaN for levels.
+    direction : Direction
+    coverage : float
+    notes : tuple of str
+    """
+
+    do: dict[str, Any]
+    outcome: str
+    level: Any
+    before: float
+    after: Answer
+    change: Answer
+    quantiles_before: Array
+    quantiles_after: Array
+    direction: Direction
+    coverage: float
+    notes: tuple[str, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return two rows: after the intervention, and the change."""
+        rows = [{name: float(values[0]) for name, values in a._asdict().items()} for a in (self.after, self.change)]
+        return pd.DataFrame(rows, index=["after", "change"])
+
+    def summary(self) -> str:
+        """Say the answer in a few lines."""
+        given = ", ".join(f"{name} = {_value(value)}" for name, value in self.do.items())
+        lines = [
+            f"With {given}, the {measured(self.outcome, self.level)} is {shown(self.after, 0)}; "
+            f"it is {self.before:.4g} now, a change of {shown(self.change, 0)}."
+        ]
+        remark = self.direction.remark(" and ".join(self.do), self.outcome)
+        return "\n".join([*([remark] if remark else []), *lines, *self.notes])
+
+    def __repr__(self) -> str:
+        return f"<WhatIf: {self.outcome} given do({', '.join(f'{n}={v!r}' for n, v in self.do.items())})>"
+
+
+def measured(outcome: str, level: Any) -> str:
+    """Name what is averaged."""
+    return f"mean of {outcome}" if level is None else f"probability that {outcome} is {level}"
+
+
+def shown(answer: Answer, i: int) -> str:
+    """Write one number with its band."""
+    band = "" if np.isnan(answer.low[i]) else f" ({answer.low[i]:.4g} to {answer.high[i]:.4g})"
+    return f"{answer.estimate[i]:.4g}{band}"
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,141 @@
+"""Structural models learned from rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.graph.causal_graph import FOR_CONFIDENCE, CausalGraph
+from castlereg.options import check_integer
+from castlereg.structural.fitting import Draw, Fitting, fit_draws
+from castlereg.structural.graph_draws import graph_draws
+from castlereg.structural.learned import LearnedSystem
+from castlereg.structural.model import HIDDEN_CAUSES, Population, StructuralModel
+from castlereg.structural.variables import Variable, fixed_codes
+
+MOST_ROWS = 20_000  # that equations are fitted to; of more, evenly spaced ones are used
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FittedWorld(StructuralModel):
+    """A structural model whose equations are learned; ``estimator.structural_model()`` makes it.
+
+    Attributes
+    ----------
+    causal_graph : CausalGraph
+        The graph of the equations.
+    is_graph_given : bool
+        Whether the graph is taken as known. Otherwise answers are averages over graphs that may be true.
+    """
+
+    variables: tuple[Variable, ...]
+    system: LearnedSystem
+    draws: tuple[Draw, ...]
+    population: Population
+    causal_graph: CausalGraph
+    is_graph_given: bool
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        fixed_codes(self.fixed, self.variables)
+
+    @classmethod
+    def fit(
+        cls,
+        variables: Sequence[Variable],
+        values: NDArray[np.float64],
+        graph: CausalGraph,
+        *,
+        weight: NDArray[np.float64] | None = None,
+        is_graph_given: bool = False,
+        n_draws: int = 50,
+        random_state: int | np.random.Generator = 0,
+        progress: bool = False,
+    ) -> FittedWorld:
+        """Learn the equations of a graph from rows.
+
+        Parameters
+        ----------
+        variables : sequence of Variable
+            In the order of the graph's nodes.
+        values : array of shape (variables, rows)
+            Numbers, and the numbers of levels; NaN where they are missing.
+        graph : CausalGraph
+        weight : array of shape (rows,), optional
+            Of the rows.
+        is_graph_given : bool
+            Whether the graph is known. Otherwise graphs are drawn by its confidence.
+        n_draws : int
+            Graphs and samples of the rows that the error bars come from; 0 for none.
+        random_state : int or Generator
+        progress : bool
+            Show a progress bar.
+        """
+        check_integer("n_draws", n_draws, least=0)
+        rng = np.random.default_rng(random_state)
+        rows = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_ROWS)).round().astype(np.int64))
+        weight = np.ones(len(rows)) if weight is None else weight[rows]
+        fitting = Fitting(variables, values[:, rows], weight)
+        system = fitting.system(graph.edge_array)
+        graphs = [graph.edge_array] * n_draws if is_graph_given else graph_draws(graph, n_draws, rng)
+        draws = fit_draws(fitting, graphs, rng, progress)
+        return cls(tuple(variables), system, tuple(draws), Population(fitting.values, weight), graph, is_graph_given)
+
+    def __repr__(self) -> str:
+        held = f", {', '.join(f'{name}={value!r}' for name, value in self.fixed.items())} held" if self.fixed else ""
+        return f"<FittedWorld: {len(self.variables)} columns, {int(self.system.edges.sum())} edges{held}>"
+
+    def graph(self, target: str | None = None) -> CausalGraph:
+        """Return the graph of the equations."""
+        return self.causal_graph
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What to keep in mind of every answer."""
+        if self.is_graph_given:
+            return ("The graph is taken as known: the bands do not cover a wrong one.", HIDDEN_CAUSES)
+        known = np.isfinite(self.causal_graph.confidence_array[self.causal_graph.edge_array]).all()
+        if known:
+            return (HIDDEN_CAUSES,)
+        return (
+            "How sure the graph is, is not known; the bands do not cover a wrong one: fit with objective='graph', "
+            f"or {FOR_CONFIDENCE}.",
+            HIDDEN_CAUSES,
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each equation.
+
+        ``explained`` is the share of the variance, or of the entropy of levels, that the parents explain in the rows
+        that the equation was learned from; ``noise`` is the standard deviation of the residuals, which leave their row
+        out.
+        """
+        densities = self.system.log_densities(self.population.values)
+        rows = []
+        for k, (variable, equation) in enumerate(zip(self.variables, self.system.equations, strict=True)):
+            values = self.population.values[k]
+            if variable.levels is None:
+                assert equation.residuals is not None
+                noise, spread = float(equation.residuals.std()), float(np.nanstd(values))
+                explained = 1 - (noise / spread) ** 2 if spread else 0.0
+            else:
+                counts = np.bincount(values[np.isfinite(values)].astype(np.int64), minlength=equation.n_levels)
+                shares = counts[counts > 0] / counts.sum()
+                entropy, noise = float(-shares @ np.log(shares)), np.nan
+                explained = 1 + densities[k][np.isfinite(values)].mean() / entropy if entropy else 0.0
+            rows.append(
+                {
+                    "column": variable.name,
+                    "kind": "numbers" if variable.levels is None else f"{len(variable.levels)} levels",
+                    "parents": ", ".join(self.names[parent] for parent in equation.parents),
+                    "form": equation.form if equation.parents else "",
+                    "explained": max(float(explained), 0.0) if equation.parents else 0.0,
+                    "noise": noise,
+                }
+            )
+        return pd.DataFrame(rows)

@@ -1,0 +1,527 @@
+"""Structural models: sample, intervene, and ask what follows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.options import check_fraction, check_integer, check_number
+from castlereg.structural.answers import Answer, averaged
+from castlereg.structural.effects import QUANTILES, Direction, Effect, WhatIf
+from castlereg.structural.fitting import Draw
+from castlereg.structural.root_causes import noise_contributions
+from castlereg.structural.system import System, between, causal_order, reached_from
+from castlereg.structural.variables import Variable, as_frame, fixed_codes, from_frame, index_of
+
+if TYPE_CHECKING:
+    from castlereg.graph.causal_graph import CausalGraph
+
+Array = NDArray[np.float64]
+Scenario = Mapping[int, float]  # columns, and what they are set to or changed by
+
+_VALUES = 20  # of an effect, by default
+_OUTER = 0.025  # share of the rows beyond the default values, at either end
+_FEW = 0.01  # share of the rows beyond which there is little to learn from
+_FEWEST_ROWS = 30  # that an average needs
+_NEAR = 0.1  # share of the rows that are near a value
+_CELLS = 2_000_000  # that are computed at once
+HIDDEN_CAUSES = "Common causes that are not in the table are not seen: this holds if there are none."
+
+
+class Population(NamedTuple):
+    """Rows that answers are averages over."""
+
+    values: Array  # (columns, rows)
+    weight: Array  # (rows,)
+
+
+class StructuralModel(ABC):
+    """A graph with an equation for every column, which answers what would be if columns were set to values.
+
+    There are two kinds. The equations of a :class:`castlereg.synthetic.KnownWorld` are given. Those of a
+    :class:`castlereg.structural.FittedWorld`, which ``estimator.structural_model()`` returns, are learned from rows;
+    its answers have error bars, over the rows and over the graphs that may be true.
+    """
+
+    if TYPE_CHECKING:  # fields of one kind, properties of the other
+
+        @property
+        def fixed(self) -> Mapping[str, Any]:
+            """Columns that are held at a value."""
+
+        @property
+        def variables(self) -> tuple[Variable, ...]:
+            """Columns of the model."""
+
+        @property
+        def system(self) -> System:
+            """The equations."""
+
+        @property
+        def draws(self) -> Sequence[Draw]:
+            """Other graphs and equations that may be true; none in a known world."""
+
+        @property
+        def population(self) -> Population:
+            """Rows that answers are averages over."""
+
+    @abstractmethod
+    def graph(self, target: str | None = None) -> CausalGraph:
+        """Return the graph of the equations."""
+
+    @abstractmethod
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each equation."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [variable.name for variable in self.variables]
+
+    # --- rows ---------------------------------------------------------------------------------------
+
+    def do(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> Self:
+        """Return the model under an intervention: columns held at values, whatever their causes.
+
+        Parameters
+        ----------
+        values : mapping of column to value, optional
+            Levels are given by name.
+        **named
+            The same as keywords.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import KnownWorld, example_dag
+        >>> world = KnownWorld(example_dag(), function="linear")
+        >>> rows = world.do(X2=3.0).sample(1000, random_state=0)
+        >>> bool((rows["X2"] == 3).all()), round(float(rows["Y"].mean()))
+        (True, 3)
+        """
+        held = {**(values or {}), **named}
+        return replace(self, fixed={**self.fixed, **held})  # type: ignore[type-var]
+
+    def sample(
+        self, n_rows: int, random_state: int | np.random.Generator, *, do: Mapping[str, Any] | None = None
+    ) -> pd.DataFrame:
+        """Draw rows.
+
+        Parameters
+        ----------
+        n_rows : int
+        random_state : int or Generator
+            The same number gives the same bits. Models that differ only in ``do`` draw the same noise.
+        do : mapping of column to value, optional
+            Columns to hold, as in :meth:`do`.
+
+        Returns
+        -------
+        DataFrame
+            One column for each of the model; levels that are text are categoricals.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import KnownWorld, example_dag
+        >>> world = KnownWorld(example_dag(), categorical={"X1": 3})
+        >>> world.sample(5, random_state=0)["X1"].cat.categories.tolist()
+        ['L0', 'L1', 'L2']
+        """
+        check_integer("n_rows", n_rows)
+        model = self.do(do) if do else self
+        return as_frame(model.drawn(n_rows, np.random.default_rng(random_state)), self.variables)
+
+    def drawn(self, n_rows: int, rng: np.random.Generator) -> Array:
+        """Draw rows as numbers, shape (columns, rows)."""
+        system, fixed = self.system, fixed_codes(self.fixed, self.variables)
+        values = np.zeros((len(self.variables), n_rows))
+        for node, value in fixed.items():
+            values[node] = value
+        system.solve(system.draw(n_rows, rng), values, [k for k in causal_order(system.edges) if k not in fixed])
+        return values
+
+    def log_likelihood(self, rows: pd.DataFrame) -> float:
+        """Mean over rows of the log density of all columns, each given its causes.
+
+        Missing values, and columns that are held, count nothing.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            With every column of the model.
+        """
+        densities = self.system.log_densities(from_frame(rows, self.variables))
+        free = [k for k, name in enumerate(self.names) if name not in self.fixed]
+        return float(densities[free].sum(axis=0).mean())
+
+    # --- questions ----------------------------------------------------------------------------------
+
+    def effect(
+        self,
+        cause: str,
+        outcome: str,
+        *,
+        values: Sequence[Any] | None = None,
+        by: float | None = None,
+        given: Mapping[str, Any] | None = None,
+        level: Any = None,
+        coverage: float = 0.9,
+    ) -> Effect:
+        """Return what becomes of an outcome when a column is set, on average over the rows.
+
+        Parameters
+        ----------
+        cause, outcome : str
+            Two columns.
+        values : sequence, optional
+            What the cause is set to, the same in every row; by default 20 values without the outer 2.5 % of the rows,
+            or all levels.
+        by : float, optional
+            Instead of values: what is added to the cause in each row. The answer is then the change of the outcome.
+        given : mapping of column to level or (low, high), optional
+            Average only over rows in which columns have this level, or lie in this range, before the intervention.
+        level : object, optional
+            Level of the outcome whose probability is wanted, by default the last; not for numbers.
+        coverage : float
+            Of the bands.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import KnownWorld, example_dag
+        >>> world = KnownWorld(example_dag(), function="linear")
+        >>> world.effect("X2", "Y", values=[0.0, 1.0]).to_frame()["estimate"].diff().round(6).tolist()[1]
+        1.0
+        >>> world.effect("Y", "X2", by=1.0).estimate.tolist()  # X2 is a cause of Y, not an effect
+        [0.0]
+        """
+        node, out = index_of(cause, self.variables), index_of(outcome, self.variables)
+        rows = self._rows(given)
+        if by is not None:
+            self._check_shift(node, by, values)
+            codes, labels = np.array([float(by)]), (float(by),)
+        else:
+            codes, labels = self._codes(node, values, rows)
+        scenarios = [{node: code} for code in codes.tolist()]
+        asked = self._ask(scenarios, out, level, rows, coverage, shift=by is not None)
+        associated = np.full(len(codes), np.nan) if by is not None else self._associated(node, out, level, codes, rows)
+        notes = self._notes([node], {} if by is not None else {node: codes}, rows, asked.direction)
+        return Effect(
+            cause, outcome, asked.level, labels, asked.change if by is not None else asked.after, asked.quantiles,
+            associated, asked.direction, coverage, notes, by,
+        )  # fmt: skip
+
+    def what_if(
+        self,
+        do: Mapping[str, Any],
+        outcome: str,
+        *,
+        given: Mapping[str, Any] | None = None,
+        level: Any = None,
+        coverage: float = 0.9,
+    ) -> WhatIf:
+        """Return what becomes of an outcome when one or several columns are set at once.
+
+        Parameters
+        ----------
+        do : mapping of column to value
+        outcome, given, level, coverage
+            As in :meth:`effect`.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import KnownWorld, example_dag
+        >>> world = KnownWorld(example_dag(), function="linear")
+        >>> answer = world.what_if({"X2": 1.0, "X3": -1.0}, "Y")
+        >>> bool(abs(answer.after.estimate[0]) < 0.05)  # they cancel out
+        True
+        """
+        if not do:
+            raise ValueError("do is empty: name at least one column and the value that it is set to")
+        scenario, out = fixed_codes(do, self.variables), index_of(outcome, self.variables)
+        rows = self._rows(given)
+        asked = self._ask([scenario], out, level, rows, coverage)
+        population = self.population
+        before = _measured(population.values[out, rows], asked.level_code)
+        notes = self._notes(list(scenario), {k: np.array([v]) for k, v in scenario.items()}, rows, asked.direction)
+        return WhatIf(
+            dict(do), outcome, asked.level, _mean(before, population.weight[rows]), asked.after, asked.change,
+            self._quantiles(population.values[out, rows][None], out)[0], asked.quantiles[0], asked.direction, coverage,
+            notes,
+        )  # fmt: skip
+
+    def counterfactual(self, rows: pd.DataFrame, do: Mapping[str, Any], *, random_state: int = 0) -> pd.DataFrame:
+        """Return what these rows would have been, had columns been set.
+
+        The noise of every row is found from its own values (abduction), columns are set, and what follows from them is
+        computed anew with that noise. Levels that follow are drawn among those that agree with what was seen.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            With every column of the model.
+        do : mapping of column to value
+            A value for all rows, or one for each row.
+        random_state : int
+            Draws noise of levels and of missing values.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import KnownWorld, example_dag
+        >>> world = KnownWorld(example_dag(), function="linear")
+        >>> rows = world.sample(3, random_state=0)
+        >>> changed = world.counterfactual(rows, {"X2": rows["X2"] + 1})
+        >>> (changed["Y"] - rows["Y"]).round(6).tolist()
+        [1.0, 1.0, 1.0]
+        """
+        values = from_frame(rows, self.variables)
+        after, nodes = values.copy(), {}
+        for name, value in {**self.fixed, **do}.items():
+            node = nodes[name] = index_of(name, self.variables)
+            is_column = isinstance(value, pd.Series | np.ndarray | list)
+            after[node] = self.variables[node].codes(value) if is_column else self.variables[node].code(value)
+        changed = between(self.system.edges, nodes.values())
+        self.system.solve(self.system.abduct(values, changed, random_state), after, changed)
+        return as_frame(after, self.variables, rows.index)
+
+    def root_causes(
+        self, rows: pd.DataFrame, outcome: str, *, n_permutations: int = 100, random_state: int = 0
+    ) -> pd.DataFrame:
+        """Return which columns explain an unusual outcome: what the noise of each adds to it, row by row.
+
+        A column's noise is what its causes do not explain of it. Contributions are Shapley values: noise of the row is
+        put in the place of random noise, column after column in random orders. They add up to the outcome less its
+        usual value; the largest is where to look first.
+
+        Parameters
+        ----------
+        rows : DataFrame
+            With every column of the model.
+        outcome : str
+            A column of numbers.
+        n_permutations : int
+            Random orders to average over.
+        random_state : int
+
+        Returns
+        -------
+        DataFrame
+            A row for each of ``rows``, a column for the outcome and each column that may cause it.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import KnownWorld, example_dag
+        >>> world = KnownWorld(example_dag(), function="linear")
+        >>> odd = world.sample(1, random_state=0).assign(X3=8.0)
+        >>> odd = world.counterfactual(odd, {"X3": 8.0})
+        >>> world.root_causes(odd, "Y").iloc[0].idxmax()
+        'X3'
+        """
+        out = index_of(outcome, self.variables)
+        check_integer("n_permutations", n_permutations)
+        if self.fixed:
+            raise ValueError("root causes are those of rows as they were seen: ask the model before do(...)")
+        if self.variables[out].levels is not None:
+            raise ValueError(f"{outcome!r} has levels; root causes are of an outcome of numbers")
+        ends = [0, *accumulate(variable.n_signals for variable in self.variables)]
+        signals = tuple(slice(*pair) for pair in pairwise(ends))
+        values = from_frame(rows, self.variables)
+        contributions, nodes = noise_contributions(self.system, signals, values, out, n_permutations, random_state)
+        return pd.DataFrame({self.names[k]: contributions[k] for k in sorted(nodes)}, index=rows.index)
+
+    # --- how ----------------------------------------------------------------------------------------
+
+    def _ask(
+        self,
+        scenarios: Sequence[Scenario],
+        out: int,
+        level: Any,
+        rows: NDArray[np.int64],
+        coverage: float,
+        shift: bool = False,
+    ) -> _Asked:
+        """Average the outcome over rows in every scenario."""
+        check_fraction("coverage", coverage)
+        changed = {node for scenario in scenarios for node in scenario}
+        if out in changed:
+            raise ValueError(f"{self.names[out]!r} is the outcome: it cannot be set as well")
+        code = self._level_code(out, level)
+        values, weight = self.population
+        held = fixed_codes(self.fixed, self.variables)
+
+        def outcomes(system: System, some: NDArray[np.int64]) -> Array:
+            measured = _measured(_outcomes(system, values[:, some], [{}, *scenarios], held, out, shift), code)
+            return np.concatenate([measured[1:], measured[1:] - measured[0]])
+
+        answer, of_main = averaged(self.system, self.draws, outcomes, rows, weight, coverage)
+        if code is not None:  # probabilities
+            answer = answer._replace(
+                low=np.maximum(answer.low, np.repeat([0, -1], len(scenarios))), high=np.minimum(answer.high, 1)
+            )
+        after, change = (
+            Answer(*(part[at] for part in answer)) for at in (slice(len(scenarios)), slice(len(scenarios), None))
+        )
+        label = None if code is None else (self.variables[out].levels or ())[code]
+        quantiles = self._quantiles(of_main[: len(scenarios)], out)
+        return _Asked(after, change, quantiles, self._direction(changed, out), code, label)
+
+    def _level_code(self, out: int, level: Any) -> int | None:
+        variable = self.variables[out]
+        if variable.levels is None:
+            if level is not None:
+                raise ValueError(f"level={level!r} is for an outcome with levels, but {variable.name!r} holds numbers")
+            return None
+        return len(variable.levels) - 1 if level is None else int(variable.code(level))
+
+    def _quantiles(self, outcomes: Array, out: int) -> Array:
+        """Return quantiles of outcomes over rows, shape (questions, rows) to (questions, 5)."""
+        if self.variables[out].levels is not None:
+            return np.full((len(outcomes), len(QUANTILES)), np.nan)
+        return np.asarray(np.nanquantile(outcomes, QUANTILES, axis=1).T)
+
+    def _direction(self, causes: set[int], out: int) -> Direction:
+        """Count the graphs with a path from one of the causes to the outcome, and with one the other way."""
+        graphs = [draw.whole.edges for draw in self.draws] or [self.system.edges]
+        known: dict[int, tuple[bool, bool]] = {}
+        for edges in graphs:
+            if id(edges) not in known:
+                known[id(edges)] = (
+                    bool(reached_from(edges, causes)[out]),
+                    bool(reached_from(edges, [out])[list(causes)].any()),
+                )
+        forward, backward = np.mean([known[id(edges)] for edges in graphs], axis=0)
+        return Direction(float(forward), float(backward))
+
+    def _rows(self, given: Mapping[str, Any] | None) -> NDArray[np.int64]:
+        """Return the rows in which columns have the given levels or lie in the given ranges."""
+        values, weight = self.population
+        kept = weight > 0
+        for name, wanted in (given or {}).items():
+            node = index_of(name, self.variables)
+            if self.variables[node].levels is not None:
+                kept &= values[node] == self.variables[node].code(wanted)
+                continue
+            if not isinstance(wanted, tuple | list) or len(wanted) != 2:
+                raise ValueError(f"given has {name!r}: {wanted!r}, but it holds numbers: give a range (low, high)")
+            low, high = (self.variables[node].code(end) for end in wanted)
+            kept &= (low <= values[node]) & (values[node] <= high)
+        rows = np.flatnonzero(kept)
+        if len(rows) < _FEWEST_ROWS:
+            raise ValueError(f"only {len(rows)} rows are as given, and an average needs at least {_FEWEST_ROWS}")
+        return rows
+
+    def _codes(self, node: int, values: Sequence[Any] | None, rows: NDArray[np.int64]) -> tuple[Array, tuple[Any, ...]]:
+        """Return the values that a column is set to, as numbers and as the user knows them."""
+        variable = self.variables[node]
+        if values is not None:
+            if isinstance(values, str) or not len(values):
+                raise ValueError(f"values={values!r} must be a list of one or more values")
+            return np.array([variable.code(value) for value in values]), tuple(values)
+        if variable.levels is not None:
+            return np.arange(len(variable.levels), dtype=np.float64), variable.levels
+        low, high = np.nanquantile(self.population.values[node, rows], [_OUTER, 1 - _OUTER])
+        codes = np.linspace(low, high, _VALUES)
+        return codes, tuple(pd.Series(variable.decode(codes)).tolist())
+
+    def _check_shift(self, node: int, by: float, values: Sequence[Any] | None) -> None:
+        check_number("by", by)
+        if values is not None:
+            raise ValueError("give either values or by, not both")
+        if self.variables[node].levels is not None:
+            raise ValueError(f"{self.names[node]!r} has levels: give values=[...] instead of by={by!r}")
+
+    def _associated(self, node: int, out: int, level: Any, codes: Array, rows: NDArray[np.int64]) -> Array:
+        """Return the mean outcome in the rows nearest to each value."""
+        values, weight = self.population.values[:, rows], self.population.weight[rows]
+        outcomes = _measured(values[out], self._level_code(out, level))
+        is_level = self.variables[node].levels is not None
+        means = []
+        for code in codes:
+            apart = np.abs(values[node] - code)
+            most = 0.0 if is_level else np.nanquantile(apart, _NEAR)
+            near = (apart <= most) & np.isfinite(outcomes)
+            means.append(_mean(outcomes[near], weight[near]) if near.any() else np.nan)
+        return np.array(means)
+
+    def _notes(
+        self, causes: Sequence[int], codes: Mapping[int, Array], rows: NDArray[np.int64], direction: Direction
+    ) -> tuple[str, ...]:
+        """Say what to keep in mind."""
+        notes = []
+        for node, set_to in codes.items():
+            notes += self._unsupported(node, set_to, self.population.values[node, rows])
+        if direction.forward == 0:
+            names = " or ".join(self.names[k] for k in causes)
+            notes.append(f"No graph has a path from {names} to the outcome: the effect is zero by the graph.")
+        return (*notes, *self.caveats)
+
+    def _unsupported(self, node: int, set_to: Array, seen: Array) -> list[str]:
+        variable, seen = self.variables[node], seen[np.isfinite(seen)]
+        if variable.levels is not None:
+            rare = [variable.levels[int(code)] for code in set_to if (seen == code).sum() < _FEWEST_ROWS]
+            return [f"Few rows have {variable.name} = {', '.join(map(str, rare))}."] if rare else []
+        low, high = np.quantile(seen, [_FEW, 1 - _FEW])
+        margin = 1e-9 * max(abs(low), abs(high))
+        if (set_to >= low - margin).all() and (set_to <= high + margin).all():
+            return []
+        return [
+            f"98 % of the rows have {variable.name} between {low:.4g} and {high:.4g}: answers beyond are extrapolated, "
+            "and their bands may be too narrow."
+        ]
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What to keep in mind of every answer."""
+        return ()
+
+
+class _Asked(NamedTuple):
+    after: Answer
+    change: Answer
+    quantiles: Array  # (scenarios, quantiles)
+    direction: Direction
+    level_code: int | None
+    level: Any
+
+
+def _outcomes(
+    system: System, values: Array, scenarios: Sequence[Scenario], held: Scenario, out: int, shift: bool = False
+) -> Array:
+    """Return the outcome of rows in every scenario, each row with its own noise; shape (scenarios, rows).
+
+    Columns are set to the values of a scenario, or changed by them; ``held`` ones are the same in all scenarios. An
+    outcome that is missing is drawn.
+    """
+    nodes = between(system.edges, sorted({*held, *(node for scenario in scenarios for node in scenario)}), [out])
+    if out not in nodes and np.isnan(values[out]).any():
+        nodes = [*nodes, out]
+    noise, n_rows = system.abduct(values, nodes, seed=0), values.shape[1]
+    outcomes = np.empty((len(scenarios), n_rows))
+    at_once = max(1, _CELLS // (n_rows * len(values)))
+    for start in range(0, len(scenarios), at_once):
+        some = scenarios[start : start + at_once]
+        after = np.tile(values, len(some))
+        for i, scenario in enumerate(some):
+            of_scenario = after[:, i * n_rows : (i + 1) * n_rows]
+            for node, code in held.items():
+                of_scenario[node] = code
+            for node, code in scenario.items():
+                of_scenario[node] = of_scenario[node] + code if shift else code
+        system.solve(np.tile(noise, len(some)), after, nodes)
+        outcomes[start : start + at_once] = after[out].reshape(len(some), n_rows)
+    return outcomes
+
+
+def _measured(values: Array, code: int | None) -> Array:
+    """Return numbers as they are, and whether levels are the wanted one as 1 or 0; NaN where they are missing."""
+    return values if code is None else np.where(np.isnan(values), np.nan, values == code)
+
+
+def _mean(values: Array, weight: Array) -> float:
+    present = np.isfinite(values)
+    return float(np.average(values[present], weights=weight[present])) if present.any() else np.nan

@@ -1,0 +1,110 @@
+"""From a fitted model to a structural model: its columns, its training rows, and a graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.rows import Rows
+from castlereg.data.schema import ColumnSchema
+from castlereg.data.targets import ClassTarget
+from castlereg.fitted.model import FittedModel
+from castlereg.graph.causal_graph import CausalGraph
+from castlereg.graph.constraints import unknown_node
+from castlereg.structural.fitted_world import FittedWorld
+from castlereg.structural.variables import Variable
+
+
+def structural_model(
+    model: FittedModel,
+    rows: Rows,
+    graph: CausalGraph | None,
+    *,
+    n_draws: int,
+    random_state: int | np.random.Generator,
+    progress: bool = False,
+) -> FittedWorld:
+    """Learn the equations of a graph over the columns and targets of a model.
+
+    Parameters
+    ----------
+    model : FittedModel
+    rows : Rows
+        Coded by the model's schema.
+    graph : CausalGraph, optional
+        Taken as known; by default the model's own graph, with its uncertainty.
+    n_draws, random_state, progress
+        As in :meth:`castlereg.structural.FittedWorld.fit`.
+    """
+    variables, values = variables_of(model.preprocessing, rows)
+    names = [variable.name for variable in variables]
+    own = graph is None
+    if graph is None:
+        graph = model.graph
+    if graph is None:
+        raise ValueError("this model has learned no graph, only to predict the target: give graph=, a CausalGraph")
+    return FittedWorld.fit(
+        variables,
+        values,
+        in_order(graph, names),
+        weight=rows.weight,
+        is_graph_given=not own,
+        n_draws=n_draws,
+        random_state=random_state,
+        progress=progress,
+    )
+
+
+def in_order(graph: CausalGraph, names: list[str]) -> CausalGraph:
+    """Return a graph with its nodes in the order of names, all of which it must have."""
+    if not isinstance(graph, CausalGraph):
+        raise ValueError(f"graph={graph!r} must be a CausalGraph, such as graph_ of a fitted model")
+    for name in graph.names:
+        if name not in names:
+            raise ValueError(unknown_node(name, names, "the graph's edges"))
+    absent = [name for name in names if name not in graph.names]
+    if absent:
+        raise ValueError(f"the graph has no node {', '.join(map(repr, absent))}: it needs all columns and the target")
+    if list(graph.names) == names:
+        return graph
+    order = np.ix_(*[[graph.names.index(name) for name in names]] * 2)
+    arrays = ("weight_array", "learned_array", "confidence_array", "direction_array")
+    return replace(graph, names=tuple(names), traits=None, **{name: getattr(graph, name)[order] for name in arrays})
+
+
+def variables_of(preprocessing: Preprocessing, rows: Rows) -> tuple[list[Variable], NDArray[np.float64]]:
+    """Return the columns and targets, in the user's order, and coded rows as numbers, shape (variables, rows)."""
+    variables, values = [], []
+    cells = rows.columns.cells
+    for j, column in enumerate(preprocessing.schema):
+        variable, numbers = _feature(column, cells[:, j])
+        variables.append(variable)
+        values.append(numbers)
+    for target, of_target in zip(preprocessing.targets, rows.targets, strict=True):
+        if isinstance(target, ClassTarget):
+            variables.append(Variable(target.name, tuple(target.classes.tolist())))
+            values.append(target.codes(of_target).astype(np.float64))
+        else:
+            variables.append(Variable(target.name))
+            values.append(np.asarray(of_target, dtype=np.float64))
+    return variables, np.stack(values)
+
+
+def _feature(column: ColumnSchema, cells: NDArray[np.float64]) -> tuple[Variable, NDArray[np.float64]]:
+    """Return a column of the table: levels for what has levels or two values, otherwise numbers."""
+    if column.levels is not None:
+        return Variable(column.name, tuple(column.levels)), np.where(cells < 0, np.nan, cells)
+    present = cells[np.isfinite(cells)]
+    if column.kind == "binary" and not column.constant:
+        levels = np.unique(present)
+        return Variable(column.name, tuple(levels.tolist())), np.where(
+            np.isfinite(cells), np.searchsorted(levels, cells), np.nan
+        )
+    holds: Any = column.holds if column.holds in ("dates", "durations") else "numbers"
+    if not len(present):
+        cells = np.zeros(len(cells))
+    return Variable(column.name, None, holds), cells

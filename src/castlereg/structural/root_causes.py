@@ -1,0 +1,38 @@
+"""Which causes explain an unusual row: what every column's noise adds to the outcome."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.structural.system import System, causal_order, reached_from
+
+Array = NDArray[np.float64]
+
+
+def noise_contributions(
+    system: System, signals: tuple[slice, ...], values: Array, outcome: int, n_permutations: int, seed: int
+) -> tuple[Array, list[int]]:
+    """Return what the noise of each node adds to the outcome, shape (nodes, rows), and the nodes that can.
+
+    Shapley values of the outcome as a function of the noise: the noise of nodes is put in, one after the other in
+    random orders, in place of noise drawn at random; what the outcome changes by is the node's. Contributions add up
+    to the outcome less its mean over the draws.
+    """
+    needed = reached_from(system.edges.T, [outcome])
+    needed[outcome] = True
+    nodes = [k for k in causal_order(system.edges) if needed[k]]
+    own = system.abduct(values, nodes, seed)
+    n_rows, rng = values.shape[1], np.random.default_rng(seed)
+    contributions = np.zeros(values.shape)
+    for _ in range(n_permutations):
+        noise = system.draw(n_rows, rng)
+        state = np.zeros(values.shape)
+        system.solve(noise, state, nodes)
+        before = state[outcome].copy()
+        for node in rng.permutation(nodes).tolist():
+            noise[signals[node]] = own[signals[node]]
+            system.solve(noise, state, nodes)
+            contributions[node] += state[outcome] - before
+            before = state[outcome].copy()
+    return contributions / n_permutations, nodes
