@@ -51,6 +51,8 @@ def main():
     folder, output = Path(sys.argv[1]), Path(sys.argv[2])
     results = json.loads(output.read_text()) if output.exists() else {}
     for path in sorted(folder.glob("*.json")):
+        if not path.with_suffix(".learned").exists():  # our run comes first
+            continue
         world = json.loads(path.read_text())
         rows = pd.read_csv(path.with_suffix(".csv"))
         for column in rows:

@@ -68,7 +68,8 @@ def averaged(
     low, high = (
         _mixture_quantile(of_graphs, within, tail, len(apart)) for tail in ((1 - coverage) / 2, (1 + coverage) / 2)
     )
-    return Answer(of_graphs.mean(axis=0), low, high, within, of_graphs.std(axis=0)), of_main
+    differences = of_graphs - estimate  # exactly zero if there is only one graph
+    return Answer(estimate + differences.mean(axis=0), low, high, within, differences.std(axis=0)), of_main
 
 
 def _shares(weight: Array) -> Array:

@@ -67,7 +67,8 @@ class Fitting:
         self, main: Edges, graphs: Sequence[Edges], rng: np.random.Generator, progress: bool = False
     ) -> tuple[LearnedSystem, list[Draw]]:
         """Fit the main graph, and every graph to all rows and to rows drawn with replacement."""
-        known = {key: self._smooth_sum(key) for edges in (main, *graphs) for key in keys_of(edges)}
+        keys = dict.fromkeys(key for edges in (main, *graphs) for key in keys_of(edges))
+        known = {key: self._smooth_sum(key) for key in keys}
         n_rows, share = len(self.weight), self.weight / self.weight.sum()
         weights = [rng.multinomial(n_rows, share).astype(np.float64) for _ in graphs]
         networks = self._networks(known, main, graphs, weights, progress)

@@ -41,7 +41,7 @@ def graph_draws(graph: CausalGraph, n_draws: int, rng: np.random.Generator) -> l
     if not pairs or not np.isfinite(joined[graph.edge_array]).all():
         return [graph.edge_array] * n_draws
     forward = np.nan_to_num(graph.direction_array, nan=0.5)
-    edges, drawn = graph.edge_array.copy(), []
+    edges, drawn = graph.edge_array & (joined >= _UNLIKELY), []
     for sweep in range(_FIRST_SWEEPS + _SWEEPS * n_draws):
         for index in rng.permutation(len(pairs)):
             j, k = pairs[index]

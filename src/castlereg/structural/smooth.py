@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
 Array = NDArray[np.float64]
 
@@ -201,18 +201,18 @@ class Design:
         assert best is not None
         return best[1:]
 
-    def solve_levels(
-        self, codes: NDArray[np.int64], n_levels: int, weight: Array, ridge: float, start: Array | None = None
-    ) -> Array:
+    def solve_levels(self, codes: NDArray[np.int64], n_levels: int, weight: Array, ridge: float) -> Array:
         """Fit logits to weighted rows, shape (features, levels), by steps of a bound on the curvature (Boehning)."""
-        truth = np.eye(n_levels)[codes]
-        penalty = ridge * weight.sum() * self.penalties[:, None]
-        weighted = self.features * weight[:, None]
-        bound = 0.5 * weighted.T @ self.features + np.diag(penalty[:, 0])
-        inverse = np.linalg.inv(bound)
-        weights = before = np.zeros((self.features.shape[1], n_levels)) if start is None else start
+        truth = (codes == np.arange(n_levels)[:, None]).astype(np.float64)
+        penalty = ridge * weight.sum() * self.penalties
+        weighted, by_feature = self.features * weight[:, None], np.ascontiguousarray(self.features.T)
+        inverse = np.linalg.inv(0.5 * weighted.T @ self.features + np.diag(penalty))
+        weights = before = np.zeros((n_levels, len(penalty)))
         for step in range(_STEPS):
             ahead = weights + step / (step + 3) * (weights - before)
-            slope = weighted.T @ (truth - softmax(self.features @ ahead, axis=1)) - penalty * ahead
-            weights, before = ahead + inverse @ slope, weights
-        return weights
+            scores = ahead @ by_feature  # (levels, rows): sums over the first axis are quick
+            shares = np.exp(scores - scores.max(axis=0))
+            shares /= shares.sum(axis=0)
+            slope = (truth - shares) @ weighted - penalty * ahead
+            weights, before = ahead + slope @ inverse, weights
+        return np.ascontiguousarray(weights.T)
