@@ -67,6 +67,10 @@ class LearnedSystem:
                 outputs[:, 0] + of_node[0] if not self.equations[k].n_levels else (outputs.T + of_node).argmax(0)
             )
 
+    def given(self, node: int, values: Array) -> Array:
+        """Return what the parents give to a node, shape (signals, rows)."""
+        return self._outputs(node, values, {}).T
+
     def abduct(self, values: Array, nodes: Sequence[int], seed: int) -> Array:
         """Return noise that gives these values; see :class:`castlereg.structural.system.System`."""
         noise = np.zeros((self.signals[-1].stop, values.shape[1]))
