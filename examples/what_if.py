@@ -14,6 +14,7 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pandas as pd
+from matplotlib.figure import Figure
 
 from castlereg import CastleRegressor
 from castlereg.structural import Effect, StructuralModel
@@ -104,7 +105,7 @@ def draw_graph(world: StructuralModel, path: Path) -> Path:
     return save(ax.figure.figure, path)
 
 
-def save(figure: plt.Figure, path: Path) -> Path:
+def save(figure: Figure, path: Path) -> Path:
     """Write a picture."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=90, bbox_inches="tight")
