@@ -71,6 +71,7 @@ class Fitting:
             self._ridges[key], residuals = design.best_ridge(values, weight)
             if not key[1]:  # a column without causes is drawn from its values
                 residuals = values - np.average(values, weights=weight)
+            residuals = residuals[rows_by_weight(weight)]
         return self._solved(key, self.weight, LearnedEquation(key[1], _nothing, residuals, n_levels))
 
     def _solved(self, key: _Key, weight: Array, known: LearnedEquation) -> LearnedEquation:
@@ -96,6 +97,18 @@ class Fitting:
     def _n_levels(self, node: int) -> int:
         levels = self.variables[node].levels
         return 0 if levels is None else len(levels)
+
+
+def rows_by_weight(weight: Array) -> NDArray[np.int64]:
+    """Return as many rows as there are, each about as often as its share of the weight; all once if weights are equal.
+
+    Examples
+    --------
+    >>> rows_by_weight(np.array([1.0, 1.0, 1.0])).tolist(), rows_by_weight(np.array([1.0, 4.0, 1.0])).tolist()
+    ([0, 1, 2], [0, 1, 1])
+    """
+    shares = (np.arange(len(weight)) + 0.5) / len(weight)
+    return np.searchsorted(np.cumsum(weight) / weight.sum(), shares)
 
 
 def _nothing(positions: Sequence[Position], values: Array) -> Array:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from castlereg.structural.fitting import rows_by_weight
 from castlereg.structural.learned import LearnedSystem
 from castlereg.structural.system import System
 from castlereg.structural.variables import Variable, fixed_codes
@@ -181,9 +182,7 @@ def _values_by_weight(model: StructuralModel, node: int) -> Array:
     """Return the values of a column, those of heavy rows more than once; all of them if rows weigh the same."""
     values, weight = model.population.values[node], model.population.weight
     present = np.isfinite(values)
-    values, weight = values[present], weight[present]
-    shares = (np.arange(len(values)) + 0.5) / len(values)
-    return np.asarray(values[np.searchsorted(np.cumsum(weight) / weight.sum(), shares)])
+    return np.asarray(values[present][rows_by_weight(weight[present])])
 
 
 def _residuals(model: StructuralModel, node: int) -> Array:

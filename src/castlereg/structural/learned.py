@@ -24,7 +24,7 @@ class LearnedEquation:
 
     parents: tuple[int, ...]
     function: Function  # outputs of shape (rows, 1) for a number, scores of shape (rows, levels) otherwise
-    residuals: Array | None  # (rows,), of a number
+    residuals: Array | None  # (rows,), of a number; those of heavy rows come more often
     n_levels: int = 0  # 0 for a number
     form: str = "smooth sum"  # or "network"
 
