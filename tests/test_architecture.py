@@ -28,7 +28,7 @@ LEVELS: list[tuple[str, ...]] = [
     ("search",),
     ("structural",),
     ("estimators",),
-    ("synthetic", "persistence", "onnx", "comparison", "evaluation"),
+    ("synthetic", "persistence", "onnx", "comparison", "evaluation", "explanation"),
     ("report",),
     ("cli", "paper"),
 ]

@@ -94,6 +94,7 @@ PAGES = [
             "report",
             "devices",
             "big_data",
+            "explain",
         )
     ),
 ]
@@ -104,6 +105,8 @@ PAGES = [
 def test_code_of_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """From top to bottom, later blocks using what earlier ones made."""
     mpl.use("agg")
+    if page == "docs/explain.md":
+        pytest.importorskip("shap")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert blocks

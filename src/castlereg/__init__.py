@@ -15,10 +15,13 @@ _HOMES = {
     "EdgeConstraints": "graph",
     "Evaluation": "evaluation",
     "FitWarning": "notices",
+    "PermutationImportance": "explanation",
     "Recipe": "estimators.recipe",
+    "ShapValues": "explanation",
     "StructuralModel": "structural",
     "compare": "comparison",
     "evaluate": "evaluation",
+    "explain": "explanation",
     "load": "persistence",
     "onnx_inputs": "onnx",
     "save": "persistence",
@@ -45,10 +48,13 @@ __all__ = [
     "NetworkMultiOutput",
     "NetworkRegressor",
     "NetworkRegressorCV",
+    "PermutationImportance",
     "Recipe",
+    "ShapValues",
     "StructuralModel",
     "compare",
     "evaluate",
+    "explain",
     "load",
     "onnx_inputs",
     "save",
@@ -73,6 +79,7 @@ if TYPE_CHECKING:
     )
     from castlereg.estimators.recipe import Recipe
     from castlereg.evaluation import Evaluation, evaluate
+    from castlereg.explanation import PermutationImportance, ShapValues, explain
     from castlereg.graph import CausalGraph, EdgeConstraints
     from castlereg.notices import FitWarning
     from castlereg.onnx import onnx_inputs, to_onnx

@@ -18,10 +18,10 @@ from castlereg import (
     Recipe,
 )
 from castlereg.data.reading import read_columns
+from castlereg.fitted.row_losses import RowLosses
 from castlereg.fitted.thresholds import into_targets
 from castlereg.layout import Layout, Node
 from castlereg.search import pooled
-from castlereg.search.ensemble import RowLosses
 from castlereg.search.fit import fit
 from castlereg.search.grid import clearly_worse
 from castlereg.search.pool import pool

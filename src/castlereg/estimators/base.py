@@ -214,6 +214,30 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         return [self.model_.preprocessing.schema[j].name for j in selected]
 
     @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The share of the target's loss explained through each column, shape (features,).
+
+        On held-out rows, each predicted by networks that were not trained on it: how much the target's loss rises when
+        the column is permuted among the rows, divided by what the model explains, which is the loss of the constant
+        prediction minus that of the model. The loss is the squared error in units of the target's variance, or the log
+        loss in units of the class entropy; of several targets, their mean.
+
+        0 means that the prediction does not need the column, 1 that it is as bad without it as the constant prediction.
+        The values need not sum to 1: related columns stand in for each other, an interaction counts for each of its
+        columns, and a permuted column misleads (the only cause of a linear target has 2). With few rows they are
+        inexact, and columns without influence are a little above or below 0. A model that explains nothing has zeros.
+
+        Computed on first access, from at most 20,000 rows, fewer for wide tables; files of ``castlereg.save`` hold it.
+        """
+        importances = self._fitted().importances
+        if importances is None:
+            raise AttributeError(
+                f"this {type(self).__name__} has no feature importances, because it keeps no held-out rows (fit_file "
+                "does not): use castlereg.explain(model, X, y)"
+            )
+        return importances.copy()
+
+    @property
     def n_outputs_(self) -> int:
         """Number of targets."""
         return len(self._fitted().targets)

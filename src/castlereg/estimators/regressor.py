@@ -83,6 +83,8 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         One row per network and epoch; losses are in units of the target's variance.
     schema_ : DataFrame
         One row per column of X: its kind, levels, number of missing values, and what else was noticed.
+    feature_importances_ : array of shape (features,)
+        The share of the target's loss explained through each column, on held-out rows; the values need not sum to 1.
     validation_loss_ : float
         At the best epoch.
     model_ : FittedModel

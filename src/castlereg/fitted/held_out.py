@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -63,6 +63,13 @@ class HeldOut:
             weight /= weight.mean()
         return cls(np.concatenate(cells), [values[chosen] for values in truth], spread, positions, weight)
 
+    def evenly_spaced(self, most: int) -> HeldOut:
+        """Keep at most ``most`` rows, evenly spaced."""
+        chosen = evenly(np.arange(len(self.cells)), most)
+        positions = [np.searchsorted(chosen, np.intersect1d(rows, chosen)) for rows in self.by_member]
+        weight = None if self.weight is None else self.weight[chosen] / self.weight[chosen].mean()
+        return HeldOut(self.cells[chosen], [values[chosen] for values in self.truth], self.spread, positions, weight)
+
 
 @dataclass(frozen=True)
 class HeldOutPredictions:
@@ -77,19 +84,23 @@ class HeldOutPredictions:
     @classmethod
     def of(cls, networks: Predictor, held_out: HeldOut) -> HeldOutPredictions:
         """Predict the held-out rows of every network."""
-        n_rows = len(held_out.cells)
-        totals = [
-            np.zeros((n_rows, len(target.classes)) if isinstance(target, ClassTarget) else n_rows)
-            for target in networks.preprocessing.targets
-        ]
-        counts = np.zeros(n_rows)
-        for member, rows in enumerate(held_out.by_member):
-            counts[rows] += 1
-            predictions = networks.of_members(np.array([member])).predict(held_out.cells[rows])
-            for total, predicted in zip(totals, predictions, strict=True):
-                total[rows] += predicted[0]
-        means = [total / counts.reshape(-1, *[1] * (total.ndim - 1)) for total in totals]
-        return cls(list(held_out.truth), means)
+        members = (networks.of_members(np.array([member])) for member in range(len(held_out.by_member)))
+        return cls(list(held_out.truth), mean_predictions(members, held_out.cells, held_out.by_member))
+
+
+def mean_predictions(
+    members: Iterable[Predictor], cells: NDArray[np.float64], by_member: Sequence[NDArray[np.int64]]
+) -> list[NDArray[np.float64]]:
+    """Predict every target of rows by the mean of the members whose rows they are: (rows,) or (rows, classes)."""
+    totals: list[NDArray[np.float64]] = []
+    counts = np.zeros(len(cells))
+    for member, rows in zip(members, by_member, strict=True):
+        predictions = [of_target[0] for of_target in member.predict(cells[rows])]
+        totals = totals or [np.zeros((len(cells), *of_target.shape[1:])) for of_target in predictions]
+        counts[rows] += 1
+        for total, predicted in zip(totals, predictions, strict=True):
+            total[rows] += predicted
+    return [total / counts.reshape(-1, *[1] * (total.ndim - 1)) for total in totals]
 
 
 def evenly(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:

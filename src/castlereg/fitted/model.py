@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from castlereg.data.rows import Fold, Rows
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, Target, TargetKind
 from castlereg.fitted.blend import Blend
-from castlereg.fitted.held_out import HeldOutPredictions
+from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
+from castlereg.fitted.importances import column_importances
 from castlereg.fitted.networks import Networks
 from castlereg.regularizers import Regularizer
 
@@ -56,10 +58,13 @@ class FittedModel:
     blend: Blend | None = None  # what predicts, where that is not only the networks
     selected: tuple[int, ...] | None = None  # columns that a refit kept, in the user's order; None without one
     rows: Rows | None = field(default=None, compare=False, repr=False)  # of training, coded; neither files nor pickles
+    importance_rows: HeldOut | None = field(default=None, compare=False, repr=False)  # likewise
+    stored_importances: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)  # instead of these
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the training rows out of pickles: who gives a model away does not give them away."""
-        return {**vars(self), "rows": None}
+        without_rows = {"rows": None, "importance_rows": None, "stored_importances": self.importances}
+        return {**vars(self), **without_rows}
 
     @property
     def predictor(self) -> Networks | Blend:
@@ -86,6 +91,16 @@ class FittedModel:
         """Whether each target is one of numbers or of classes."""
         return ["numbers" if target.is_numeric else "classes" for target in self.targets]
 
+    @cached_property
+    def importances(self) -> NDArray[np.float64] | None:
+        """Share of the targets' loss explained through each column, in the user's order; None without held-out rows.
+
+        Computed when it is first asked for; see :func:`castlereg.fitted.importances.column_importances`.
+        """
+        if self.importance_rows is None:
+            return self.stored_importances
+        return column_importances(self.predictor, self.importance_rows)
+
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
         """Number the levels of columns as in training; warn of new levels and new missing values."""
         cells = self.preprocessing.cells(columns, what)
@@ -95,7 +110,11 @@ class FittedModel:
 
     def predict(self, columns: Columns) -> list[NDArray[np.float64]]:
         """Predict every target, the mean over networks: values (rows,) or probabilities (rows, classes)."""
-        return [values.mean(axis=0) for values in self.predictor.predict(self.cells(columns))]
+        return self.predict_cells(self.cells(columns))
+
+    def predict_cells(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Predict every target from :meth:`cells`, as :meth:`predict` does."""
+        return [values.mean(axis=0) for values in self.predictor.predict(cells)]
 
     def predict_by_fold(self, columns: Columns) -> list[NDArray[np.float64]]:
         """Predict every target with each fold's network: (folds, rows) or (folds, rows, classes)."""

@@ -11,21 +11,25 @@ from castlereg.atomic_write import atomic_write
 from castlereg.persistence.container import Arrays, pack, unpack
 from castlereg.persistence.json_content import DOES_NOT_FIT, ModelFileError, Unreadable
 from castlereg.persistence.model_state import read_model, write_model
+from castlereg.persistence.world_state import read_world, write_world
+from castlereg.structural import FittedWorld
 
 _LONGEST_REASON = 500  # characters: names in a file can be of any length
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a fitted model to one file, which :func:`load` reads in any process.
+    """Save a fitted estimator or structural model to one file, which :func:`load` reads in any process.
 
     The file appears at ``path`` only when it is completely written.
 
     Parameters
     ----------
-    model : estimator
-        Any fitted estimator of castlereg. Options that only pickle could store (a random generator as ``random_state``,
-        a function as ``scoring`` or in ``castle`` and ``recipe``, your own splitter or regularizer class) are left out
-        with a warning, and :func:`load` warns again: the loaded model predicts the same, and these options are None.
+    model : estimator or FittedWorld
+        Any fitted estimator of castlereg, or a structural model that one has learned; the file of the latter holds the
+        rows that its answers are averages over. Options that only pickle could store (a random generator as
+        ``random_state``, a function as ``scoring`` or in ``castle`` and ``recipe``, your own splitter or regularizer
+        class) are left out with a warning, and :func:`load` warns again: the loaded model predicts the same, and these
+        options are None.
     path : str or path
         Usually ends in ``.castle``.
 
@@ -45,9 +49,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     from castlereg import __version__
 
     arrays: Arrays = {}
-    content = pack(write_model(model, arrays), arrays, __version__)
+    is_world = isinstance(model, FittedWorld)
+    packed = pack(
+        {"world": write_world(model, arrays)} if is_world else write_model(model, arrays), arrays, __version__
+    )
     with atomic_write(Path(path)) as file:
-        file.write(content)
+        file.write(packed)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -62,8 +69,8 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    estimator
-        Of the class that was saved; it predicts the same bits.
+    estimator or FittedWorld
+        What was saved; it predicts, or answers, the same bits.
 
     Raises
     ------
@@ -87,6 +94,8 @@ give a file that castlereg.save wrote
         with open(path, "rb") as file:
             model, arrays = unpack(file)
         try:
+            if isinstance(model, dict) and set(model) == {"world"}:
+                return read_world(model["world"], arrays)
             return read_model(model, arrays)
         except DOES_NOT_FIT as error:
             raise Unreadable(f"its parts do not fit together ({error})") from error

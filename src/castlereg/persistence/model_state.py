@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from castlereg import estimators
@@ -27,7 +28,7 @@ ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name)
 _FIELDS: dict[str, Any] = {
     **{"estimator": str, "parameters": dict, "named": bool, "preprocessing": dict, "networks": dict},
     **{"validation_loss": float, "history": dict, "graph": dict | None, "cross_validation": dict | None},
-    **{"blend": dict | None, "selected": list[int] | None},
+    **{"blend": dict | None, "selected": list[int] | None, "importances": bool},
 }
 
 
@@ -37,6 +38,8 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
         raise TypeError(f"a {type(model).__name__} cannot be saved; pass one of {', '.join(ESTIMATORS)}")
     check_is_fitted(model, msg="this %(name)s is not fitted: call fit before save")
     fitted: FittedModel = model.model_
+    if fitted.importances is not None:
+        arrays["importances"] = fitted.importances
     return {
         "estimator": type(model).__name__,
         "parameters": {name: write_option(name, value, arrays) for name, value in model.get_params(deep=False).items()},
@@ -49,6 +52,7 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
         "cross_validation": None if fitted.folds is None else result_state.write_folds(fitted.folds, arrays),
         "blend": None if fitted.blend is None else predictor_state.write_blend(fitted.blend, arrays),
         "selected": None if fitted.selected is None else list(fitted.selected),
+        "importances": fitted.importances is not None,
     }
 
 
@@ -83,6 +87,7 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
         None if stored.cross_validation is None else result_state.read_folds(stored.cross_validation, networks, arrays),
         blend=None if stored.blend is None else predictor_state.read_blend(stored.blend, networks, arrays),
         selected=_selected(stored.selected, len(preprocessing.schema)),
+        stored_importances=_importances(len(preprocessing.schema), arrays) if stored.importances else None,
     )
     model.n_features_in_ = len(preprocessing.schema)
     if stored.named:
@@ -95,3 +100,7 @@ def _selected(content: list[int] | None, n_columns: int) -> tuple[int, ...] | No
     if content is not None and not set(content) <= set(range(n_columns)):
         raise Unreadable(f"it selects columns that are not among its {n_columns}")
     return None if content is None else tuple(content)
+
+
+def _importances(n_columns: int, arrays: StoredArrays) -> NDArray[np.float64]:
+    return arrays.take("importances", np.float64, (n_columns,), finite=True)

@@ -3,48 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from castlereg.data.targets import ClassTarget, Target
 
 Losses = Callable[[Sequence[NDArray[np.float64]]], NDArray[np.float64]]
 
 _FIRST = 5  # best candidates that the selection begins with
 _ROUNDS = 20  # additions after these
-
-
-@dataclass(frozen=True)
-class RowLosses:
-    """The loss of every row, the mean over targets, as a function of predictions of every target.
-
-    Squared errors are in units of the target's variance, log losses in units of the entropy of the classes: 1 is what
-    predicting the mean or the class shares costs. Rows with weights have losses in proportion.
-    """
-
-    targets: Sequence[Target]
-    truth: Sequence[NDArray[Any]]  # of each target, (rows,)
-    weight: NDArray[np.float64] | None = None  # (rows,), with a mean of 1
-
-    def __call__(self, predicted: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return the losses, shape (rows,), of values (rows,) or probabilities (rows, classes) of each target."""
-        total = np.zeros(len(self.truth[0]))
-        for target, truth, of_target in zip(self.targets, self.truth, predicted, strict=True):
-            if isinstance(target, ClassTarget):
-                codes = target.codes(truth)
-                shares = np.bincount(codes, self.weight) / len(codes)
-                entropy = max(-float(np.average(np.log(shares[codes]), weights=self.weight)), 1e-9)
-                likely = of_target[np.arange(len(codes)), codes]
-                total -= np.log(np.maximum(likely, 1e-12)) / entropy
-            else:
-                mean = np.average(truth, weights=self.weight)
-                variance = float(np.average(np.square(truth - mean), weights=self.weight))
-                total += np.square(of_target - truth) / max(variance, 1e-300)
-        total /= len(self.targets)
-        return total if self.weight is None else total * self.weight
 
 
 def greedy_weights(
@@ -61,7 +27,7 @@ def greedy_weights(
     predictions : sequence of sequence of array
         Of each candidate and each target, for rows that its networks were not trained on.
     losses : callable
-        From predictions of every target to the loss of each row, see :class:`RowLosses`.
+        From predictions of every target to the loss of each row, see :class:`castlereg.fitted.row_losses.RowLosses`.
     first : int
         Best candidates that share half of the weight; 0 for the greedy selection only.
     rounds : int

@@ -19,6 +19,7 @@ from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted
 from castlereg.discovery import MOST_ROWS, Discovery, columns_of, discover
 from castlereg.fitted.blend import Blend
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions, Predictor, evenly
+from castlereg.fitted.importances import importance_rows
 from castlereg.fitted.learned_graph import learned_graph
 from castlereg.fitted.model import FittedModel, FoldBook
 from castlereg.fitted.networks import Networks
@@ -101,7 +102,10 @@ def fit(request: FitRequest) -> FittedModel:
         for doubt in doubts(rows, grid, scores, best, predictions, None if discovery is None else graph):
             warn_user(doubt, FitWarning)
         loss = float(stack.validation_loss.mean())
-        return FittedModel(networks, stack.history, loss, graph, book, predictions, blend, selected, rows.training_rows)
+        some = importance_rows(held_out) if isinstance(rows, AssignedTable) else None  # of a file, none are kept
+        return FittedModel(
+            networks, stack.history, loss, graph, book, predictions, blend, selected, rows.training_rows, some
+        )
 
 
 def _discovered(request: FitRequest, rows: Assignment) -> Discovery | None:
@@ -184,10 +188,8 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
         warn_user(doubt, FitWarning)
     loss = float(run.losses(predictions.predicted).mean())
     selected = None if run.used is None else usual_columns(run.used)
-    training_rows = rows.training_rows
-    return FittedModel(
-        main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, training_rows
-    )
+    kept = rows.training_rows, importance_rows(run.held_out)
+    return FittedModel(main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, *kept)
 
 
 def _agreement_of(request: FitRequest, n_networks: int) -> str:

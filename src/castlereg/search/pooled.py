@@ -17,9 +17,10 @@ from castlereg.data.table import Table
 from castlereg.fitted.blend import Blend, targets_only
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
 from castlereg.fitted.networks import Networks
+from castlereg.fitted.row_losses import RowLosses
 from castlereg.fitted.thresholds import by_node, into_targets, selected_columns
 from castlereg.notices import warn_user
-from castlereg.search.ensemble import RowLosses, greedy_weights
+from castlereg.search.ensemble import greedy_weights
 from castlereg.search.grid import Candidate, strengths_of, train_folds
 from castlereg.search.linear import linear_forms, solve_linear
 from castlereg.search.pool import Stage

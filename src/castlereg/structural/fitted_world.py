@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from castlereg.graph.causal_graph import FOR_CONFIDENCE, CausalGraph
 from castlereg.options import check_integer
-from castlereg.structural.fitting import Draw, Fitting, fit_draws, rows_by_weight
+from castlereg.structural.fitting import Draw, Fitting, rows_by_weight
 from castlereg.structural.graph_draws import graph_draws
 from castlereg.structural.learned import LearnedSystem
 from castlereg.structural.model import HIDDEN_CAUSES, Population, StructuralModel
@@ -80,10 +80,9 @@ class FittedWorld(StructuralModel):
         rng = np.random.default_rng(random_state)
         rows = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_ROWS)).round().astype(np.int64))
         weight = np.ones(len(rows)) if weight is None else weight[rows]
-        fitting = Fitting(variables, values[:, rows], weight)
-        system = fitting.system(graph.edge_array)
+        fitting = Fitting(tuple(variables), values[:, rows], weight, int(rng.integers(2**31)))
         graphs = [graph.edge_array] * n_draws if is_graph_given else graph_draws(graph, n_draws, rng)
-        draws = fit_draws(fitting, graphs, rng, progress)
+        system, draws = fitting.fit(graph.edge_array, graphs, rng, progress)
         return cls(tuple(variables), system, tuple(draws), Population(fitting.values, weight), graph, is_graph_given)
 
     def __repr__(self) -> str:

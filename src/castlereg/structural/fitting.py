@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from castlereg.structural.learned import LearnedEquation, LearnedSystem
+from castlereg.structural import subnetworks
+from castlereg.structural.learned import NETWORK, SMOOTH_SUM, Function, LearnedEquation, LearnedSystem
 from castlereg.structural.smooth import Basis, Design, Position
 from castlereg.structural.variables import Variable
 
 Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
-_Key = tuple[int, tuple[int, ...]]  # a node and its parents
+Key = tuple[int, tuple[int, ...]]  # a node and its parents
+
+_VALIDATION = 0.1  # share of the rows by which the training of a network stops
+_FEWEST_ROWS = 100  # for a network
 
 
 @dataclass(frozen=True)
@@ -27,76 +33,164 @@ class Draw:
     weight: Array  # (rows,), how often each was drawn
 
 
-@dataclass
-class Fitting:
-    """Equations of nodes given their parents, each fitted once for a weighting of the rows."""
+class _Known(NamedTuple):
+    """An equation fitted to all rows, and what it takes to fit it to others."""
 
-    variables: Sequence[Variable]
+    equation: LearnedEquation
+    ridge: float
+    losses: Array  # of rows, each left out: squared errors or log losses
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Fits equations of columns given their parents to different weights of the rows."""
+
+    variables: tuple[Variable, ...]
     values: Array  # (nodes, rows)
     weight: Array  # (rows,)
-    bases: tuple[Basis, ...] = field(init=False)
-    _positions: list[Position] = field(init=False)
-    _ridges: dict[_Key, float] = field(default_factory=dict)
-    _whole: dict[_Key, LearnedEquation] = field(default_factory=dict)
+    seed: int = 0
 
-    def __post_init__(self) -> None:
-        self.bases = tuple(
+    @cached_property
+    def bases(self) -> tuple[Basis, ...]:
+        """Functions of every column."""
+        return tuple(
             Basis.of_numbers(values) if variable.levels is None else Basis.of_levels(len(variable.levels))
             for variable, values in zip(self.variables, self.values, strict=True)
         )
-        self._positions = [basis.locate(values) for basis, values in zip(self.bases, self.values, strict=True)]
 
-    def system(self, edges: Edges) -> LearnedSystem:
-        """Fit the equations of a graph to all rows."""
-        keys = [(k, tuple(np.flatnonzero(edges[:, k]).tolist())) for k in range(len(edges))]
-        for key in keys:
-            if key not in self._whole:
-                self._whole[key] = self._fitted(key)
-        return LearnedSystem(tuple(self._whole[key] for key in keys), self.bases)
+    @cached_property
+    def positions(self) -> list[Position]:
+        """Where the rows' values stand among the knots of their column."""
+        return [basis.locate(values) for basis, values in zip(self.bases, self.values, strict=True)]
 
-    def resampled(self, edges: Edges, weight: Array) -> LearnedSystem:
-        """Fit the equations of a graph to other weights of the rows, as strongly penalized as those of all rows."""
-        whole = self.system(edges)
-        equations = [self._solved((k, e.parents), weight, e) for k, e in enumerate(whole.equations)]
-        return LearnedSystem(tuple(equations), self.bases)
+    def fit(
+        self, main: Edges, graphs: Sequence[Edges], rng: np.random.Generator, progress: bool = False
+    ) -> tuple[LearnedSystem, list[Draw]]:
+        """Fit the main graph, and every graph to all rows and to rows drawn with replacement."""
+        known = {key: self._smooth_sum(key) for edges in (main, *graphs) for key in keys_of(edges)}
+        n_rows, share = len(self.weight), self.weight / self.weight.sum()
+        weights = [rng.multinomial(n_rows, share).astype(np.float64) for _ in graphs]
+        networks = self._networks(known, main, graphs, weights, progress)
+        whole = {key: networks.get((key, -1), of_key.equation) for key, of_key in known.items()}
+        systems: dict[bytes, LearnedSystem] = {}
+        for edges in (main, *graphs):
+            if edges.tobytes() not in systems:
+                systems[edges.tobytes()] = LearnedSystem(tuple(whole[key] for key in keys_of(edges)), self.bases)
+        draws = []
+        bar = tqdm(list(zip(graphs, weights, strict=True)), "equations", unit="draw", leave=False, disable=not progress)
+        for number, (edges, weight) in enumerate(bar):
+            equations = [
+                networks.get((key, number)) or self._solved(key, weight, known[key].ridge, whole[key].residuals)
+                for key in keys_of(edges)
+            ]
+            resampled = LearnedSystem(tuple(equations), self.bases)
+            draws.append(Draw(systems[edges.tobytes()], resampled, weight))
+        return systems[main.tobytes()], draws
 
-    def _fitted(self, key: _Key) -> LearnedEquation:
-        node, _ = key
+    # --- sums of functions --------------------------------------------------------------------------
+
+    def _smooth_sum(self, key: Key) -> _Known:
+        """Fit an equation to all rows, with the strength of the penalty that left-out rows prefer."""
         design, values, weight = self._design(key, self.weight)
-        n_levels = self._n_levels(node)
+        n_levels = self._n_levels(key[0])
         if n_levels:
-            self._ridges[key], _ = design.best_ridge_of_levels(values.astype(np.int64), n_levels, weight)
-            residuals = None
-        else:
-            self._ridges[key], residuals = design.best_ridge(values, weight)
-            if not key[1]:  # a column without causes is drawn from its values
-                residuals = values - np.average(values, weights=weight)
-            residuals = residuals[rows_by_weight(weight)]
-        return self._solved(key, self.weight, LearnedEquation(key[1], _nothing, residuals, n_levels))
+            ridge, losses = design.best_ridge_of_levels(values.astype(np.int64), n_levels, weight)
+            return _Known(self._solved(key, self.weight, ridge), ridge, losses)
+        ridge, residuals = design.best_ridge(values, weight)
+        losses = np.square(residuals)
+        if not key[1]:  # a column without causes is drawn from its values
+            residuals = values - np.average(values, weights=weight)
+        residuals = residuals[rows_by_weight(weight)]
+        return _Known(self._solved(key, self.weight, ridge, residuals), ridge, losses)
 
-    def _solved(self, key: _Key, weight: Array, known: LearnedEquation) -> LearnedEquation:
-        """Fit an equation with its known strength of the penalty."""
+    def _solved(self, key: Key, weight: Array, ridge: float, residuals: Array | None = None) -> LearnedEquation:
+        """Fit an equation with a given strength of the penalty; residuals of a number are given."""
         design, values, weight = self._design(key, weight)
-        if known.n_levels:
-            weights = design.solve_levels(values.astype(np.int64), known.n_levels, weight, self._ridges[key])
-            return LearnedEquation(key[1], design.equation(weights), None, known.n_levels)
-        weights = design.solve(values, weight, self._ridges[key])
-        residuals = known.residuals
-        if residuals is None:
-            residuals = values - design.features @ weights[:, 0]
-        return LearnedEquation(key[1], design.equation(weights), residuals)
+        n_levels = self._n_levels(key[0])
+        if n_levels:
+            weights = design.solve_levels(values.astype(np.int64), n_levels, weight, ridge)
+            return LearnedEquation(key[1], design.equation(weights), None, n_levels, SMOOTH_SUM)
+        return LearnedEquation(key[1], design.equation(design.solve(values, weight, ridge)), residuals, 0, SMOOTH_SUM)
 
-    def _design(self, key: _Key, weight: Array) -> tuple[Design, Array, Array]:
+    def _design(self, key: Key, weight: Array) -> tuple[Design, Array, Array]:
         """Return the features of the parents, and the values and weights of rows in which the node is not missing."""
         node, parents = key
         rows = np.flatnonzero(~np.isnan(self.values[node]) & (weight > 0))
-        at = [self._positions[parent].take(rows) for parent in parents]
-        design = Design.of([self.bases[parent] for parent in parents], at, len(rows))
-        return design, self.values[node, rows], weight[rows]
+        at = [self.positions[parent].take(rows) for parent in parents]
+        return (
+            Design.of([self.bases[parent] for parent in parents], at, len(rows)),
+            self.values[node, rows],
+            weight[rows],
+        )
 
     def _n_levels(self, node: int) -> int:
-        levels = self.variables[node].levels
-        return 0 if levels is None else len(levels)
+        return len(self.variables[node].levels or ())
+
+    # --- networks -----------------------------------------------------------------------------------
+
+    def _networks(
+        self, known: dict[Key, _Known], main: Edges, graphs: Sequence[Edges], weights: Sequence[Array], progress: bool
+    ) -> dict[tuple[Key, int], LearnedEquation]:
+        """Train the equations that left-out rows prefer as networks, by key and number of the draw, -1 for all rows.
+
+        Only for columns whose causes act together in the main graph, but then for all their sets of causes.
+        """
+        networks: dict[tuple[Key, int], LearnedEquation] = {}
+        for key in keys_of(main):
+            if self._acts_together(key):
+                others = [
+                    other for other in known if other[0] == key[0] and other != key and self._acts_together(other)
+                ]
+                networks |= self._networks_of(key[0], [key, *others], known, graphs, weights, progress)
+        return networks
+
+    def _acts_together(self, key: Key) -> bool:
+        design, values, weight = self._design(key, self.weight)
+        enough = len(values) >= _FEWEST_ROWS
+        return enough and subnetworks.acts_together(design, values, weight, self._n_levels(key[0]))
+
+    def _networks_of(
+        self,
+        node: int,
+        keys: Sequence[Key],
+        known: dict[Key, _Known],
+        graphs: Sequence[Edges],
+        weights: Sequence[Array],
+        progress: bool,
+    ) -> Iterable[tuple[tuple[Key, int], LearnedEquation]]:
+        """Train networks of one column for the sets of parents for which they are clearly better."""
+        rows = np.flatnonzero(~np.isnan(self.values[node]) & (self.weight > 0))
+        values = self.values[:, rows]
+        encoding = subnetworks.Encoding.of(self.variables, values, node)
+        left_out = subnetworks.left_out(encoding, values, [parents for _, parents in keys], self.seed)
+        better = {
+            key: residuals
+            for key, (losses, residuals) in zip(keys, left_out, strict=True)
+            if subnetworks.is_clearly_lower(losses, known[key].losses, self.weight[rows])
+        }
+        jobs = {(key, -1): self._job(key, np.ones(len(rows)), -1) for key in better}
+        for number, (edges, weight) in enumerate(zip(graphs, weights, strict=True)):
+            key = keys_of(edges)[node]
+            if key in better:
+                jobs[key, number] = self._job(key, weight[rows], number)
+        if not jobs:
+            return
+        networks = subnetworks.trained(encoding, values, list(jobs.values()), self.seed, progress)
+        n_levels, drawn = self._n_levels(node), rows_by_weight(self.weight[rows])
+        for (key, number), network in zip(jobs, networks, strict=True):
+            function: Function = network
+            residuals = None if n_levels else better[key][drawn]
+            yield (key, number), LearnedEquation(key[1], function, residuals, n_levels, NETWORK)
+
+    def _job(self, key: Key, weight: Array, number: int) -> subnetworks.Job:
+        """Train on the rows of a draw; stop by those that it does not have, or by a tenth of all rows."""
+        rng = np.random.default_rng([self.seed, key[0], number + 1])
+        rows = np.repeat(np.arange(len(weight)), weight.astype(np.int64))
+        validation = np.flatnonzero(weight == 0)
+        if number < 0:
+            order = rng.permutation(len(weight))
+            validation, rows = np.split(order, [max(1, round(_VALIDATION * len(weight)))])
+        return subnetworks.Job(key[1], rows, validation)
 
 
 def rows_by_weight(weight: Array) -> NDArray[np.int64]:
@@ -111,16 +205,6 @@ def rows_by_weight(weight: Array) -> NDArray[np.int64]:
     return np.searchsorted(np.cumsum(weight) / weight.sum(), shares)
 
 
-def _nothing(positions: Sequence[Position], values: Array) -> Array:
-    raise NotImplementedError
-
-
-def fit_draws(
-    fitting: Fitting, graphs: Sequence[Edges], rng: np.random.Generator, progress: bool = False
-) -> list[Draw]:
-    """Fit every graph to all rows and to rows drawn with replacement."""
-    n_rows, share, draws = len(fitting.weight), fitting.weight / fitting.weight.sum(), []
-    for edges in tqdm(graphs, desc="equations", unit="draw", leave=False, disable=not progress):
-        weight = rng.multinomial(n_rows, share).astype(np.float64)
-        draws.append(Draw(fitting.system(edges), fitting.resampled(edges, weight), weight))
-    return draws
+def keys_of(edges: Edges) -> list[Key]:
+    """Return every node with its parents."""
+    return [(k, tuple(np.flatnonzero(edges[:, k]).tolist())) for k in range(len(edges))]

@@ -15,6 +15,7 @@ from castlereg.structural.smooth import Basis, Position
 from castlereg.structural.system import posterior_gumbel
 
 Array = NDArray[np.float64]
+SMOOTH_SUM, NETWORK = "sum of functions", "network"
 Function = Callable[[Sequence[Position], Array], Array]  # from positions and values of the parents to outputs
 
 
@@ -25,8 +26,8 @@ class LearnedEquation:
     parents: tuple[int, ...]
     function: Function  # outputs of shape (rows, 1) for a number, scores of shape (rows, levels) otherwise
     residuals: Array | None  # (rows,), of a number; those of heavy rows come more often
-    n_levels: int = 0  # 0 for a number
-    form: str = "smooth sum"  # or "network"
+    n_levels: int  # 0 for a number
+    form: str  # SMOOTH_SUM or NETWORK
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ from scipy.special import log_softmax, softmax
 Array = NDArray[np.float64]
 
 _WAVES = 10  # cosines of the rank of a number, beside the number itself
-_OF_VALUE, _OF_WAVE, _OF_LEVEL = 1e-4, 0.1, 0.1  # penalties; those of waves grow with the square of their frequency
+# Penalties; those of waves grow with the square of their frequency.
+_OF_VALUE, _OF_WAVE, _OF_LEVEL, _OF_PRODUCT = 1e-4, 0.1, 0.1, 0.1
 _MOST_KNOTS = 200  # values between which functions are straight
 _BEYOND = 10.0  # ranges of the values, to either side, in which lines go on; further out functions are constant
 RIDGES, RIDGES_OF_LEVELS = 10.0 ** np.arange(-5, 2.5, 0.5), 10.0 ** np.arange(-4, 1)
@@ -134,17 +136,26 @@ class Design:
 
     bases: tuple[Basis, ...]  # of the parents
     features: Array  # (rows, features), a column of ones first
+    penalties: Array  # (features,), hardly any of the constant
 
     @classmethod
     def of(cls, bases: Sequence[Basis], positions: Sequence[Position], n_rows: int) -> Design:
         """Lay out the features of rows."""
         blocks = [basis.expand(at) for basis, at in zip(bases, positions, strict=True)]
-        return cls(tuple(bases), np.concatenate([np.ones((n_rows, 1)), *blocks], axis=1))
+        penalties = np.concatenate([[1e-10], *(basis.penalties for basis in bases)])
+        return cls(tuple(bases), np.concatenate([np.ones((n_rows, 1)), *blocks], axis=1), penalties)
 
-    @cached_property
-    def penalties(self) -> Array:
-        """Penalty of every feature; none of the constant."""
-        return np.concatenate([[1e-10], *(basis.penalties for basis in self.bases)])
+    def with_products(self, n_shapes: int) -> Design:
+        """Add products of the first features of every two parents."""
+        starts = np.cumsum([1, *(basis.n_features for basis in self.bases)])
+        shapes = [
+            self.features[:, start : start + min(n_shapes, basis.n_features)]
+            for start, basis in zip(starts, self.bases, strict=False)
+        ]
+        products = [(a[:, :, None] * b[:, None, :]).reshape(len(a), -1) for a, b in combinations(shapes, 2)]
+        features = np.concatenate([self.features, *products], axis=1)
+        added = np.full(features.shape[1] - self.features.shape[1], _OF_PRODUCT)
+        return Design(self.bases, features, np.r_[self.penalties, added])
 
     def equation(self, weights: Array) -> SmoothSum:
         """Turn weights of the features, shape (features, outputs), into functions of the parents."""
