@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from castlereg import CastleRegressorCV
 
-EXAMPLES = ("healthcare", "housing", "marketing", "noisy_columns", "knowledge", "own_loop")
+EXAMPLES = ("healthcare", "housing", "marketing", "noisy_columns", "knowledge", "what_if", "own_loop")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 _OPENING = """---
@@ -31,9 +31,9 @@ hide: [navigation]
 
 # Gallery
 
-Six examples, each a script that runs by itself: `python examples/housing.py` prints and draws what is shown here, into
-the folder `demo`. Some tables are looked for as [Datasets](datasets.md) says; an example whose table is not there says
-so. `make docs` runs all of them again and writes this page.
+Seven examples, each a script that runs by itself: `python examples/housing.py` prints and draws what is shown here,
+into the folder `demo`. Some tables are looked for as [Datasets](datasets.md) says; an example whose table is not there
+says so. `make docs` runs all of them again and writes this page.
 """
 
 

@@ -87,6 +87,7 @@ REFERENCE = {
     "module",
     [
         *("", "acyclicity", "castle", "fitted", "graph", "losses", "network", "search", "synthetic", "training"),
+        "structural",
         *("regularizers", "regularizers.engine", "regularizers.norms", "regularizers.protocol"),
         *("paper", "paper.acyclicity", "paper.datasets"),
     ],

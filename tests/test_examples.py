@@ -47,6 +47,7 @@ def test_demo_writes_its_pictures_and_its_report(tmp_path: Path, capsys: pytest.
         ("marketing", {"n_splits": 1, "methods": ("Baseline", "CASTLE")}),
         ("noisy_columns", {"n_draws": 1}),
         ("knowledge", {}),
+        ("what_if", {}),
         ("own_loop", {}),
     ],
 )
@@ -78,6 +79,7 @@ PAGES = [
             "index",
             "tutorial",
             "knowledge",
+            "what_if",
             "paper_against_code",
             "acyclicity",
             "regularizers",

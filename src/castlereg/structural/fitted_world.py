@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from castlereg.graph.causal_graph import FOR_CONFIDENCE, CausalGraph
 from castlereg.options import check_integer
-from castlereg.structural.fitting import Draw, Fitting
+from castlereg.structural.fitting import Draw, Fitting, rows_by_weight
 from castlereg.structural.graph_draws import graph_draws
 from castlereg.structural.learned import LearnedSystem
 from castlereg.structural.model import HIDDEN_CAUSES, Population, StructuralModel
@@ -114,13 +114,15 @@ class FittedWorld(StructuralModel):
         that the equation was learned from; ``noise`` is the standard deviation of the residuals, which leave their row
         out.
         """
-        densities = self.system.log_densities(self.population.values)
+        densities, weight = self.system.log_densities(self.population.values), self.population.weight
         rows = []
         for k, (variable, equation) in enumerate(zip(self.variables, self.system.equations, strict=True)):
             values = self.population.values[k]
             if variable.levels is None:
                 assert equation.residuals is not None
-                noise, spread = float(equation.residuals.std()), float(np.nanstd(values))
+                present = np.isfinite(values) & (weight > 0)
+                drawn = values[present][rows_by_weight(weight[present])]  # as the residuals are
+                noise, spread = float(equation.residuals.std()), float(drawn.std())
                 explained = 1 - (noise / spread) ** 2 if spread else 0.0
             else:
                 counts = np.bincount(values[np.isfinite(values)].astype(np.int64), minlength=equation.n_levels)

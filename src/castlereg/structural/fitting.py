@@ -101,6 +101,7 @@ class Fitting:
         losses = np.square(residuals)
         if not key[1]:  # a column without causes is drawn from its values
             residuals = values - np.average(values, weights=weight)
+        residuals = residuals[rows_by_weight(weight)]
         return _Known(self._solved(key, self.weight, ridge, residuals), ridge, losses)
 
     def _solved(self, key: Key, weight: Array, ridge: float, residuals: Array | None = None) -> LearnedEquation:
@@ -176,10 +177,11 @@ class Fitting:
         if not jobs:
             return
         networks = subnetworks.trained(encoding, values, list(jobs.values()), self.seed, progress)
-        n_levels = self._n_levels(node)
+        n_levels, drawn = self._n_levels(node), rows_by_weight(self.weight[rows])
         for (key, number), network in zip(jobs, networks, strict=True):
             function: Function = network
-            yield (key, number), LearnedEquation(key[1], function, None if n_levels else better[key], n_levels, NETWORK)
+            residuals = None if n_levels else better[key][drawn]
+            yield (key, number), LearnedEquation(key[1], function, residuals, n_levels, NETWORK)
 
     def _job(self, key: Key, weight: Array, number: int) -> subnetworks.Job:
         """Train on the rows of a draw; stop by those that it does not have, or by a tenth of all rows."""
@@ -190,6 +192,18 @@ class Fitting:
             order = rng.permutation(len(weight))
             validation, rows = np.split(order, [max(1, round(_VALIDATION * len(weight)))])
         return subnetworks.Job(key[1], rows, validation)
+
+
+def rows_by_weight(weight: Array) -> NDArray[np.int64]:
+    """Return as many rows as there are, each about as often as its share of the weight; all once if weights are equal.
+
+    Examples
+    --------
+    >>> rows_by_weight(np.array([1.0, 1.0, 1.0])).tolist(), rows_by_weight(np.array([1.0, 4.0, 1.0])).tolist()
+    ([0, 1, 2], [0, 1, 1])
+    """
+    shares = (np.arange(len(weight)) + 0.5) / len(weight)
+    return np.searchsorted(np.cumsum(weight) / weight.sum(), shares)
 
 
 def keys_of(edges: Edges) -> list[Key]:

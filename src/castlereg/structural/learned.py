@@ -25,7 +25,7 @@ class LearnedEquation:
 
     parents: tuple[int, ...]
     function: Function  # outputs of shape (rows, 1) for a number, scores of shape (rows, levels) otherwise
-    residuals: Array | None  # (rows,), of a number
+    residuals: Array | None  # (rows,), of a number; those of heavy rows come more often
     n_levels: int  # 0 for a number
     form: str  # SMOOTH_SUM or NETWORK
 
@@ -67,6 +67,10 @@ class LearnedSystem:
             values[k] = (
                 outputs[:, 0] + of_node[0] if not self.equations[k].n_levels else (outputs.T + of_node).argmax(0)
             )
+
+    def given(self, node: int, values: Array) -> Array:
+        """Return what the parents give to a node, shape (signals, rows)."""
+        return self._outputs(node, values, {}).T
 
     def abduct(self, values: Array, nodes: Sequence[int], seed: int) -> Array:
         """Return noise that gives these values; see :class:`castlereg.structural.system.System`."""

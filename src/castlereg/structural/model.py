@@ -21,6 +21,8 @@ from castlereg.structural.system import System, between, causal_order, reached_f
 from castlereg.structural.variables import Variable, as_frame, fixed_codes, from_frame, index_of
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from castlereg.graph.causal_graph import CausalGraph
 
 Array = NDArray[np.float64]
@@ -333,6 +335,49 @@ class StructuralModel(ABC):
         values = from_frame(rows, self.variables)
         contributions, nodes = noise_contributions(self.system, signals, values, out, n_permutations, random_state)
         return pd.DataFrame({self.names[k]: contributions[k] for k in sorted(nodes)}, index=rows.index)
+
+    # --- for other packages -------------------------------------------------------------------------
+
+    def to_dowhy(self) -> Any:
+        """Return a structural causal model of DoWhy (``dowhy.gcm``) with this graph and these equations.
+
+        Its mechanisms need no ``gcm.fit``, and keep their equations if it is called. Columns without causes are drawn
+        from their values in the rows, numbers are ``AdditiveNoiseModel`` with the residuals as noise, levels are
+        ``ClassifierFCM``. Levels have the values of the table; dates and durations are numbers of days. The model is an
+        ``InvertibleStructuralCausalModel``, which ``gcm.counterfactual_samples`` needs, unless levels have causes.
+
+        Only the graph of the equations is handed over, not the graphs that may be true besides.
+        """
+        from castlereg.structural.hand_over import to_dowhy
+
+        return to_dowhy(self)
+
+    def to_pgmpy(self) -> Any:
+        """Return a network of pgmpy with this graph.
+
+        If all columns are levels, it is a ``DiscreteBayesianNetwork`` with a table of probabilities for every column.
+        Otherwise it is a ``DAG``, the graph only.
+        """
+        from castlereg.structural.hand_over import to_pgmpy
+
+        return to_pgmpy(self)
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Return the graph for networkx.
+
+        Edges have ``weight``, ``confidence`` and ``direction``, as far as they are known. Nodes have ``target``,
+        ``kind``, ``parents``, and ``explained`` if the equations are learned; those that are held have ``held``.
+
+        Examples
+        --------
+        >>> from castlereg.synthetic import KnownWorld, example_dag
+        >>> graph = KnownWorld(example_dag()).do(X2=1.0).to_networkx()
+        >>> graph.nodes["Y"]["parents"], graph.nodes["X2"]["held"]
+        (['X2', 'X3'], 1.0)
+        """
+        from castlereg.structural.hand_over import to_networkx
+
+        return to_networkx(self)
 
     # --- how ----------------------------------------------------------------------------------------
 

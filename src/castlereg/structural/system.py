@@ -31,6 +31,9 @@ class System(Protocol):
     def solve(self, noise: Array, values: Array, nodes: Sequence[int]) -> None:
         """Compute the values of nodes, causes first, from those of all others; in place."""
 
+    def given(self, node: int, values: Array) -> Array:
+        """Return what the parents give to a node, shape (signals, rows): a number, or a score for each level."""
+
     def abduct(self, values: Array, nodes: Sequence[int], seed: int) -> Array:
         """Return noise with which nodes have these values.
 

@@ -55,14 +55,24 @@ class KnownSystem:
     def solve(self, noise: Array, values: Array, nodes: Sequence[int]) -> None:
         """Compute the values of nodes, causes first, from those of all others; in place."""
         for k in nodes:
-            signals = self._given(k, values) + noise[self.equations.signal_slices[k]]
+            signals = self.given(k, values) + noise[self.equations.signal_slices[k]]
             values[k] = signals.argmax(axis=0) if self.equations.n_levels[k] else signals[0]
+
+    def given(self, node: int, values: Array) -> Array:
+        """Return what the parents give to a node, shape (signals, rows)."""
+        system = self.equations
+        at = system.signal_slices[node]
+        total = np.zeros((at.stop - at.start, values.shape[1]))
+        for parent in np.flatnonzero(self.edges[:, node]).tolist():
+            weights = system.weights[at, system.feature_slices[parent]]
+            total += weights @ system.features[parent].apply(values[parent])
+        return total
 
     def abduct(self, values: Array, nodes: Sequence[int], seed: int) -> Array:
         """Return noise with which nodes have these values."""
         noise = np.zeros((self.equations.signal_slices[-1].stop, values.shape[1]))
         for k in nodes:
-            given, at = self._given(k, values), self.equations.signal_slices[k]
+            given, at = self.given(k, values), self.equations.signal_slices[k]
             if self.equations.n_levels[k]:
                 noise[at] = posterior_gumbel(given, values[k].astype(np.int64), np.random.default_rng([seed, k]))
             else:
@@ -73,7 +83,7 @@ class KnownSystem:
         """Return the log density of every value given its parents, shape (nodes, rows)."""
         densities = np.zeros(values.shape)
         for k in range(len(values)):
-            given = self._given(k, values)
+            given = self.given(k, values)
             if self.equations.n_levels[k]:
                 codes = values[k].astype(np.int64)
                 densities[k] = log_softmax(given, axis=0)[codes, np.arange(len(codes))]
@@ -81,13 +91,3 @@ class KnownSystem:
                 std = self.noise_stds[k]
                 densities[k] = _DENSITIES[self.noise_kinds[k]].logpdf((values[k] - given[0]) / std) - np.log(std)
         return densities
-
-    def _given(self, node: int, values: Array) -> Array:
-        """Return what the parents give to a node, shape (signals, rows)."""
-        system = self.equations
-        at = system.signal_slices[node]
-        total = np.zeros((at.stop - at.start, values.shape[1]))
-        for parent in np.flatnonzero(self.edges[:, node]).tolist():
-            weights = system.weights[at, system.feature_slices[parent]]
-            total += weights @ system.features[parent].apply(values[parent])
-        return total
