@@ -6,6 +6,11 @@
     Our estimates, linear adjustment and the plain association; learned graphs are written for the peers.
 ``python -m benchmarks.effects peers FOLDER DOWHY.json``
     Score what benchmarks/peers/dowhy_effects.py wrote in its own environment.
+``python -m benchmarks.effects counterfactuals``
+    Counterfactuals of fitted and of given equations against the truth.
+``python -m benchmarks.effects speed FOLDER``
+    Seconds of questions about 10,000 rows of 50 columns; the rows are written for benchmarks/peers/dowhy_speed.py,
+    whose line is added to speed.csv by hand.
 ``python -m benchmarks.effects page``
     Write docs/effects.md and its picture from the results.
 """
@@ -19,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.effects import run, worlds
+from benchmarks.effects import counterfactuals, run, speed, worlds
 
 SEEDS = (0, 8)  # of the page; equations were chosen on seeds 100 to 107
 
@@ -35,6 +40,8 @@ def main() -> None:
     of_peers = commands.add_parser("peers")
     of_peers.add_argument("folder", type=Path)
     of_peers.add_argument("output", type=Path)
+    commands.add_parser("counterfactuals")
+    commands.add_parser("speed").add_argument("folder", type=Path)
     commands.add_parser("page")
     given = parser.parse_args()
     if given.command == "make":
@@ -45,6 +52,11 @@ def main() -> None:
         run.run(worlds.read(given.folder), given.folder)
     elif given.command == "peers":
         _score_peers(given.folder, given.output)
+    elif given.command == "counterfactuals":
+        counterfactuals.measure(range(*SEEDS))
+    elif given.command == "speed":
+        speed.write_for_peers(given.folder)
+        speed.measure()
     else:
         from benchmarks.effects.page import write_page
 

@@ -43,12 +43,16 @@ def known_world(kind: str, seed: int) -> tuple[KnownWorld, pd.DataFrame]:
     return world, world.sample(ROWS, random_state=rng)
 
 
+def problem_outcome(world: KnownWorld) -> str:
+    """Return the number with the most causes."""
+    graph, numbers = world.graph(), [name for name in world.names if name not in world.categorical]
+    return max(numbers, key=lambda name: (len(graph.ancestors(name)), name))
+
+
 def problem(kind: str, seed: int) -> Problem:
     """Draw a world, and ask for the effect of every column on the number with the most causes."""
     world, rows = known_world(kind, seed)
-    graph = world.graph()
-    numbers = [name for name in world.names if name not in world.categorical]
-    outcome = max(numbers, key=lambda name: (len(graph.ancestors(name)), name))
+    graph, outcome = world.graph(), problem_outcome(world)
     truth = {}
     for cause in rows.columns.drop(outcome):
         if cause in world.categorical:

@@ -90,8 +90,12 @@ class FittedWorld(StructuralModel):
         return f"<FittedWorld: {len(self.variables)} columns, {int(self.system.edges.sum())} edges{held}>"
 
     def graph(self, target: str | None = None) -> CausalGraph:
-        """Return the graph of the equations."""
-        return self.causal_graph
+        """Return the graph of the equations, without edges into columns that are held."""
+        graph = self.causal_graph
+        for name in self.fixed:
+            for parent in graph.parents(name):
+                graph = graph.without_edge(parent, name)
+        return graph
 
     @property
     def caveats(self) -> tuple[str, ...]:

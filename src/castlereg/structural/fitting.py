@@ -169,7 +169,7 @@ class Fitting:
             for key, (losses, residuals) in zip(keys, left_out, strict=True)
             if subnetworks.is_clearly_lower(losses, known[key].losses, self.weight[rows])
         }
-        jobs = {(key, -1): self._job(key, np.ones(len(rows)), -1) for key in better}
+        jobs = {(key, -1): self._job(key, self.weight[rows], -1) for key in better}
         for number, (edges, weight) in enumerate(zip(graphs, weights, strict=True)):
             key = keys_of(edges)[node]
             if key in better:
@@ -189,8 +189,9 @@ class Fitting:
         rows = np.repeat(np.arange(len(weight)), weight.astype(np.int64))
         validation = np.flatnonzero(weight == 0)
         if number < 0:
-            order = rng.permutation(len(weight))
-            validation, rows = np.split(order, [max(1, round(_VALIDATION * len(weight)))])
+            held, others = np.split(rng.permutation(len(weight)), [max(1, round(_VALIDATION * len(weight)))])
+            validation, rows = np.sort(held), np.sort(others)
+            rows = rows[rows_by_weight(weight[rows])]
         return subnetworks.Job(key[1], rows, validation)
 
 

@@ -30,6 +30,7 @@ Scenario = Mapping[int, float]  # columns, and what they are set to or changed b
 
 _VALUES = 20  # of an effect, by default
 _OUTER = 0.025  # share of the rows beyond the default values, at either end
+_MOSTLY = 2.0  # spread between graphs, over that within, from which on the graph is what is not known
 _FEW = 0.01  # share of the rows beyond which there is little to learn from
 _FEWEST_ROWS = 30  # that an average needs
 _NEAR = 0.1  # share of the rows that are near a value
@@ -212,9 +213,10 @@ class StructuralModel(ABC):
         scenarios = [{node: code} for code in codes.tolist()]
         asked = self._ask(scenarios, out, level, rows, coverage, shift=by is not None)
         associated = np.full(len(codes), np.nan) if by is not None else self._associated(node, out, level, codes, rows)
-        notes = self._notes([node], {} if by is not None else {node: codes}, rows, asked.direction)
+        answer = asked.after if by is None else asked.change
+        notes = self._notes([node], {} if by is not None else {node: codes}, rows, asked.direction, answer)
         return Effect(
-            cause, outcome, asked.level, labels, asked.change if by is not None else asked.after, asked.quantiles,
+            cause, outcome, asked.level, labels, answer, asked.quantiles,
             associated, asked.direction, coverage, notes, by,
         )  # fmt: skip
 
@@ -250,7 +252,8 @@ class StructuralModel(ABC):
         asked = self._ask([scenario], out, level, rows, coverage)
         population = self.population
         before = _measured(population.values[out, rows], asked.level_code)
-        notes = self._notes(list(scenario), {k: np.array([v]) for k, v in scenario.items()}, rows, asked.direction)
+        codes = {node: np.array([value]) for node, value in scenario.items()}
+        notes = self._notes(list(scenario), codes, rows, asked.direction, asked.change)
         return WhatIf(
             dict(do), outcome, asked.level, _mean(before, population.weight[rows]), asked.after, asked.change,
             self._quantiles(population.values[out, rows][None], out)[0], asked.quantiles[0], asked.direction, coverage,
@@ -494,7 +497,12 @@ class StructuralModel(ABC):
         return np.array(means)
 
     def _notes(
-        self, causes: Sequence[int], codes: Mapping[int, Array], rows: NDArray[np.int64], direction: Direction
+        self,
+        causes: Sequence[int],
+        codes: Mapping[int, Array],
+        rows: NDArray[np.int64],
+        direction: Direction,
+        answer: Answer,
     ) -> tuple[str, ...]:
         """Say what to keep in mind."""
         notes = []
@@ -503,6 +511,11 @@ class StructuralModel(ABC):
         if direction.forward == 0:
             names = " or ".join(self.names[k] for k in causes)
             notes.append(f"No graph has a path from {names} to the outcome: the effect is zero by the graph.")
+        elif direction.is_known and (answer.between > _MOSTLY * answer.within).any():
+            notes.append(
+                "The graphs that may be true give different answers, further apart than the rows explain: bands are "
+                "wide because of the graph, not because of the number of rows."
+            )
         return (*notes, *self.caveats)
 
     def _unsupported(self, node: int, set_to: Array, seen: Array) -> list[str]:
