@@ -217,6 +217,7 @@ def write_page() -> None:
     everybody = [name for name in ("best", "fast", *RIVALS) if name != "TabM"]
     with_tabm = by_method(results, [*everybody, "TabM"])
     one = by_method(results, everybody)
+    several = by_method(results, [name for name in everybody if name != "RealMLP"])  # slow rivals have one split
     images = DOCS / "images"
     rank_picture(one, images / "accuracy_ranks.png")
     error_picture(one, images / "accuracy_errors.png")
@@ -259,6 +260,12 @@ By the number of training rows, mean ranks:
 Tables on which settings were chosen, and the others, mean ranks:
 
 {_settings(one)}
+
+All splits, without the rivals that were run on one ({len(several)} cells of
+{several.index.get_level_values("split").nunique()} splits; critical difference
+{critical_difference(len(several.columns), len(several)):.2f}):
+
+{_markdown(rank_table(several).rename(index=NAMES))}
 
 With TabM, on the {len(with_tabm)} cells that it has:
 

@@ -103,8 +103,9 @@ everything again.
 **Worlds.** {int(worlds.sum())} random worlds whose truth is known, {NODES} columns, {EDGES} edges, {ROWS:,} rows:
 {kinds}.
 **Questions.** The mean of one outcome, the number with the most causes, when each other column is set to {VALUES}
-values between its 5 % and 95 % quantile (or to each level). The truth is the mean of {SIMULATED:,} simulated rows. Errors are
-root mean squared errors of the curves, in standard deviations of the outcome; columns that have no effect count too.
+values between its 5 % and 95 % quantile (or to each level). The truth is the mean of {SIMULATED:,} simulated rows.
+Errors are root mean squared errors of the curves, in standard deviations of the outcome; columns that have no effect
+count too.
 **Peers.** DoWhy's `gcm` with the same graph, its own choice of mechanisms and 5,000 rows drawn for each value; a linear
 regression on the cause and its parents; and the plain association, the mean of the tenth of the rows nearest to each
 value. Nothing was chosen on these worlds: the equations were settled on seeds 100 to 107, these are seeds 0 to 7.
@@ -136,9 +137,9 @@ With a learned graph the bands also cover the graphs that may be true; what no d
 
 ## Counterfactuals
 
-Worlds of numbers, rows whose noise is known: every cause of the outcome is set to its upper quartile, and the outcome of
-each row is compared with what it would have been. Mean absolute error in standard deviations of the outcome, with the
-true graph, beside that of saying that nothing changes:
+Worlds of numbers, rows whose noise is known: every cause of the outcome is set to its upper quartile, and the outcome
+of each row is compared with what it would have been. Mean absolute error in standard deviations of the outcome, with
+the true graph, beside that of saying that nothing changes:
 
 {_markdown(of_rows)}
 
