@@ -15,6 +15,7 @@ from castlereg.report.description import Column, Setting
 from castlereg.report.graph_view import graph_content
 from castlereg.report.scores import score_target
 from castlereg.report.training_curves import training_content
+from castlereg.report.what_if import Curve, Outcome, SetColumn, WhatIfContent
 
 HOSTILE = (
     "<script>document.title = 'broken'</script>",
@@ -78,8 +79,61 @@ def handmade(names: tuple[str, ...], n_edges: int = 15) -> ReportContent:
         seed="0",
         evaluation=Evaluation(5, 1000, 0.95, (scores, replace(of_classes, target=names[0])), "How it was measured."),
         graph=graph_content(random_graph(names, n_edges)),
+        what_if=handmade_what_if(names),
         training=training_content(history, 0.45),
         columns=columns,
         settings=(Setting("constraints", repr(names[:3]), True),),
         versions=(("castlereg", "1"),),
     )
+
+
+def handmade_what_if(names: tuple[str, ...]) -> WhatIfContent:
+    """A panel in which the first column has numbers, the second levels with these names, the third no known effect."""
+    target = names[-1]
+    outcomes = (
+        Outcome(target, f"mean of {target}", 5.0, False),
+        Outcome(names[0], f"probability that {names[0]} is {names[1]}", 0.5, True),
+    )
+
+    def curves(cause: str, n_values: int, is_known: bool) -> tuple[Curve, ...]:
+        def curve(outcome: Outcome, unit: float) -> Curve:
+            caused = [unit * (k + 1) for k in range(n_values)]
+            path = f"50% of the graphs that may be true have a path from {cause} to {outcome.target}."
+            return Curve(
+                is_known=is_known,
+                share=0.5,
+                path=path,
+                remark="" if is_known else f"It is not known whether {cause} has an effect.",
+                notes=(f"Few rows have {cause} = {names[2]}.",),
+                caused=tuple(caused),
+                low=tuple(value - unit / 2 for value in caused),
+                high=tuple(value + unit / 2 for value in caused),
+                associated=(None, *(2 * value for value in caused[1:])),
+                predicted=tuple(1.5 * value for value in caused),
+                quantiles=()
+                if outcome.is_probability
+                else tuple(tuple(value + unit * step for step in (-3, -1, 0, 1, 3)) for value in caused),
+                decimals=2,
+            )
+
+        return curve(outcomes[0], 1.0), curve(outcomes[1], 0.02)
+
+    levels = names[: min(len(names), 12)]
+    columns = (
+        SetColumn(
+            names[0],
+            tuple(f"{k}.5" for k in range(10)),
+            tuple(k + 0.5 for k in range(10)),
+            "",
+            curves(names[0], 10, True),
+        ),
+        SetColumn(names[1], levels, (), "The 12 most frequent of 40 levels.", curves(names[1], len(levels), True)),
+        SetColumn(
+            names[2],
+            tuple(f"{k}.5" for k in range(8)),
+            tuple(k + 0.5 for k in range(8)),
+            "",
+            curves(names[2], 8, False),
+        ),
+    )
+    return WhatIfContent(outcomes, columns, 9, 30, 50, 100, 0.9, 30, ("A caveat of all answers.",))

@@ -82,7 +82,7 @@ def test_hostile_names_are_shown_and_make_no_elements(hostile_page: str) -> None
     title, *of_nodes = read.of("title")
     assert title == f"What predicts {HOSTILE[-1]}"
     assert set(of_nodes) == {*HOSTILE[:-1], f"{HOSTILE[-1]}, target"}
-    assert sum(tag == "script" for tag, _ in read.elements) == 2
+    assert sum(tag == "script" for tag, _ in read.elements) == 3
 
 
 def test_names_reach_the_script_as_they_are(hostile: ReportContent, hostile_page: str) -> None:
@@ -94,6 +94,54 @@ def test_names_reach_the_script_as_they_are(hostile: ReportContent, hostile_page
     assert hostile.graph is not None
     for row, edge in zip(data["edges"], hostile.graph.edges, strict=True):
         assert (HOSTILE[row[0]], HOSTILE[row[1]], *row[2:]) == dataclasses.astuple(edge)
+
+
+def test_levels_reach_the_what_if_script_as_they_are(hostile_page: str) -> None:
+    match = re.search(r'<script type="application/json" id="what-if-data">(.*?)</script>', hostile_page, re.DOTALL)
+    assert match is not None
+    assert match[1].isascii() and not set(match[1]) & set("<>&")
+    _, levels, _ = json.loads(match[1])["columns"]
+    assert levels["values"] == list(HOSTILE)
+
+
+def test_columns_levels_and_outcomes_of_the_panel_are_choices(hostile: ReportContent, hostile_page: str) -> None:
+    options = Page(hostile_page).of("option")
+    panel = hostile.what_if
+    assert panel is not None
+    expected = [column.name for column in panel.columns] + [outcome.text for outcome in panel.outcomes] + list(HOSTILE)
+    assert options == expected
+
+
+def test_the_panel_says_what_it_leaves_out_and_what_is_not_known(hostile: ReportContent, hostile_page: str) -> None:
+    read = Page(hostile_page)
+    panel = hostile.what_if
+    assert panel is not None
+    said = " ".join(" ".join(read.of("li")).split())
+    assert "the 3 of 30 columns with the largest effects" in said
+    assert "These are 2 of 9 targets and classes" in said
+    assert "fitted to 50 of 100 rows" in said and "The 12 most frequent of 40 levels." in said
+    assert all(caveat in said for caveat in panel.caveats)
+    names = read.of("bdi")
+    for column in panel.columns:
+        for curve in column.curves:
+            shown = [*curve.notes, curve.remark or curve.path]
+            assert all(page.unturned(text) in names for text in shown)
+    cells = read.of("td")
+    assert cells.count("not known") == 4 and "1.00 (0.50 to 1.50)" in cells
+
+
+def test_without_scripts_every_effect_has_a_picture_and_rows(hostile: ReportContent, hostile_page: str) -> None:
+    elements = Page(hostile_page).elements
+    figures = [a for tag, a in elements if tag == "figure" and "data-outcome" in a]
+    assert len(figures) == 6
+    assert [a["data-outcome"] for a in figures if "hidden" not in a] == ["0"] * 3
+    assert sum(tag == "button" and "data-choose" in a for tag, a in elements) == 6
+    assert not any("hidden" in a for tag, a in elements if tag == "tbody")
+
+
+def test_without_a_panel_there_is_none_of_it(hostile: ReportContent) -> None:
+    text = render(dataclasses.replace(hostile, what_if=None))
+    assert 'href="#what-if"' not in text and 'id="what-if' not in text
 
 
 def test_characters_that_html_cannot_hold_are_replaced(hostile: ReportContent) -> None:
@@ -158,7 +206,7 @@ def test_controls_have_names_and_regions_can_be_scrolled_by_keyboard(hostile_pag
     read = Page(hostile_page)
     labels = {a["for"] for tag, a in read.elements if tag == "label" and "for" in a}
     for tag, a in read.elements:
-        if tag == "input" and a["type"] != "checkbox":
+        if tag == "select" or (tag == "input" and a["type"] != "checkbox"):
             assert a["id"] in labels
         if tag == "svg":
             assert a["aria-label"]
@@ -232,7 +280,7 @@ def test_colours_have_the_contrast_of_wcag_aa(scheme: int, least: float, front: 
 
 
 def test_without_evaluation_or_graph_the_page_says_so(content: ReportContent) -> None:
-    text = render(dataclasses.replace(content, evaluation=None, graph=None))
+    text = render(dataclasses.replace(content, evaluation=None, graph=None, what_if=None))
     assert "evaluate=False" in Page(text).of("code")
     assert "graph-data" not in text.split("<script>")[0]
     assert 'href="#graph"' not in text

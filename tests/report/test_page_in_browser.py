@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 
 from castlereg.report import ReportContent, render
+from castlereg.report.effect_chart import effect_chart
+from castlereg.report.what_if import WhatIfContent
+from castlereg.report.what_if_answers import answers_at
 
 from .handmade import HOSTILE, handmade
 
@@ -145,6 +148,8 @@ def test_the_page_asks_for_nothing_and_says_nothing_to_the_console(driver: Any, 
         opened(driver, path)
         one(driver, "#near").click()
         one(driver, "#theme").click()
+        one(driver, "#value-0").send_keys(keys("ARROW_RIGHT"))
+        choose(driver, "#what-column", 1)
         messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
         asked = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
         assert asked == {path.as_uri()}
@@ -177,6 +182,74 @@ def test_the_slider_hides_weak_edges_in_picture_and_table(small_page: Any, small
     assert texts(small_page, "#edge-table tbody tr td:first-child .name") == [strongest.cause]
     loose = small_page.execute_script("return document.querySelectorAll('[data-view=all] .node:not(.loose)').length")
     assert loose == 2
+
+
+def choose(driver: Any, selector: str, index: int) -> None:
+    from selenium.webdriver.support.select import Select
+
+    Select(one(driver, selector)).select_by_index(index)
+
+
+def panel_of(content: ReportContent) -> WhatIfContent:
+    assert content.what_if is not None
+    return content.what_if
+
+
+def test_the_what_if_slider_moves_the_marks_and_the_answer(small_page: Any, small: ReportContent) -> None:
+    column = panel_of(small).columns[0]
+    slider = one(small_page, "#value-0")
+    slider.send_keys(keys("HOME"))
+    for k in range(3):
+        expected = answers_at(column.curves[0], k)
+        assert [one(small_page, f"#answer-{kind}").text for kind in expected._fields] == list(expected)
+        assert one(small_page, "#value-text-0").text == slider.get_attribute("aria-valuetext") == column.values[k]
+        assert texts(small_page, "#what-value") == [column.values[k]]
+        mark = effect_chart(column, column.curves[0], panel_of(small).outcomes[0]).marks[k]
+        moved = one(small_page, ".pictures figure:not([hidden]) .cursor").get_attribute("transform")
+        assert moved == f"translate({round(mark.at, 1):g} 0)"
+        slider.send_keys(keys("ARROW_RIGHT"))
+    assert len(texts(small_page, ".pictures figure")) == 1
+
+
+def test_the_what_if_panel_has_choices_of_column_level_and_class(small_page: Any, small: ReportContent) -> None:
+    _, levels, unknown = panel_of(small).columns
+    choose(small_page, "#what-column", 1)
+    assert len(texts(small_page, ".pictures figure")) == 1 and not one(small_page, "#value-0").is_displayed()
+    choose(small_page, "#value-1", 4)
+    assert one(small_page, "#answer-caused").text == answers_at(levels.curves[0], 4).caused
+    row = effect_chart(levels, levels.curves[0], panel_of(small).outcomes[0]).marks[4].at
+    assert float(one(small_page, ".pictures figure:not([hidden]) .row").get_attribute("y")) == pytest.approx(row - 20)
+    choose(small_page, "#what-outcome", 1)
+    assert one(small_page, "#answer-caused").text == answers_at(levels.curves[1], 4).caused
+    assert not one(small_page, "#answers .distribution").is_displayed()  # a probability has none
+    assert len(texts(small_page, "#what-if tbody")) == 1
+    one(small_page, "#what-if tbody:not([hidden]) [data-choose='2']").click()
+    assert one(small_page, "#what-column").get_property("value") == "2"
+    assert one(small_page, "#answer-caused").text == "not known"
+    assert texts(small_page, ".pictures .warning") == [unknown.curves[1].remark]
+    choose(small_page, "#what-outcome", 0)
+    assert one(small_page, "#answers .distribution").is_displayed()
+
+
+def test_without_scripts_the_what_if_panel_has_pictures_and_a_table(driver: Any, pages: dict[str, Path]) -> None:
+    opened(driver, pages["small"])
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get(pages["small"].as_uri())
+        visible = [figure for figure in driver.find_elements("css selector", ".pictures svg") if figure.is_displayed()]
+        assert len(visible) == 3
+        assert not one(driver, "#what-column").is_displayed() and one(driver, "#what-if table").is_displayed()
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_hostile_levels_are_chosen_and_shown(driver: Any, pages: dict[str, Path]) -> None:
+    opened(driver, pages["hostile"])
+    choose(driver, "#what-column", 1)
+    for index, name in enumerate(HOSTILE):
+        choose(driver, "#value-1", index)
+        assert one(driver, "#what-value").get_property("textContent") == name
+    assert "broken" not in driver.title and driver.get_log("browser") == []
 
 
 def test_search_marks_nodes_and_enter_goes_to_the_first(small_page: Any) -> None:
@@ -333,8 +406,8 @@ def test_a_phone_scrolls_no_page_sideways(driver: Any, pages: dict[str, Path], n
     one(driver, "#centre").click()
     assert target_is_in_sight(driver)
     small = (
-        "return [...document.querySelectorAll('.control, .field.check, input:not([type=checkbox])')]"
-        ".filter(e => e.getBoundingClientRect().height < 44).length"
+        "return [...document.querySelectorAll('.control, .field.check, input:not([type=checkbox]), .field select')]"
+        ".filter(e => 0 < e.getBoundingClientRect().height && e.getBoundingClientRect().height < 44).length"
     )
     assert driver.execute_script(small) == 0
 

@@ -12,9 +12,10 @@ from castlereg.cli.graph import graph
 from castlereg.cli.paper import datasets, experiment
 from castlereg.cli.predict import predict
 from castlereg.cli.report import report
+from castlereg.cli.what_if import what_if
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Neural networks on tables, with CASTLE.")
-for _command in (demo, fit, predict, evaluate, report, graph, compare, experiment, datasets):
+for _command in (demo, fit, predict, evaluate, report, graph, what_if, compare, experiment, datasets):
     app.command()(_command)
 
 

@@ -90,11 +90,11 @@ def log_ticks(low: float, high: float, count: int = 6) -> list[float]:
 def scatter_chart(points: Sequence[Point]) -> Chart:
     """Draw points (true, predicted) on two equal axes; a perfect prediction lies on the diagonal."""
     frame = Frame(360, 330, left=52, top=10, right=350, bottom=286)
-    low, high = _widened(min(map(min, points)), max(map(max, points)))
-    x = _scale(low, high, frame.left, frame.right)
-    y = _scale(low, high, frame.bottom, frame.top)
+    low, high = widened(min(map(min, points)), max(map(max, points)))
+    x = scale_between(low, high, frame.left, frame.right)
+    y = scale_between(low, high, frame.bottom, frame.top)
     marks, dots = ticks(low, high), tuple((x(true), y(predicted)) for true, predicted in points)
-    return Chart(frame, _marks(marks, x), _marks(marks, y), dots)
+    return Chart(frame, marks_at(marks, x), marks_at(marks, y), dots)
 
 
 def curve_chart(curves: Curves) -> Chart:
@@ -103,14 +103,14 @@ def curve_chart(curves: Curves) -> Chart:
     epochs, values = zip(*(point for line in curves.members for point in line), strict=True)
     is_log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
     if is_log:
-        low, high = _widened(math.log10(min(values)), math.log10(max(values)))
+        low, high = widened(math.log10(min(values)), math.log10(max(values)))
         marks = log_ticks(10**low, 10**high)
     else:
-        low, high = _widened(min(values), max(values))
+        low, high = widened(min(values), max(values))
         marks = ticks(low, high, 4)
-    linear = _scale(low, high, frame.bottom, frame.top)
+    linear = scale_between(low, high, frame.bottom, frame.top)
     first, last = min(epochs), max(epochs)
-    x = _scale(first, max(last, first + 1), frame.left, frame.right)
+    x = scale_between(first, max(last, first + 1), frame.left, frame.right)
 
     def y(value: float) -> float:
         return linear(math.log10(value) if is_log else value)
@@ -120,8 +120,8 @@ def curve_chart(curves: Curves) -> Chart:
 
     return Chart(
         frame,
-        _marks([epoch for epoch in ticks(first, last) if epoch == int(epoch)], x),
-        _marks(marks, y),
+        marks_at([epoch for epoch in ticks(first, last) if epoch == int(epoch)], x),
+        marks_at(marks, y),
         tuple((x(epoch), y(value)) for epoch, value in curves.best),
         tuple(map(polyline, curves.members)),
         polyline(curves.mean),
@@ -131,22 +131,24 @@ def curve_chart(curves: Curves) -> Chart:
 
 def whisker_chart(measure: Measure) -> WhiskerChart:
     """Draw the scores of all methods on one axis."""
-    low, high = _widened(min(s.low for s in measure.scores), max(s.high for s in measure.scores))
+    low, high = widened(min(s.low for s in measure.scores), max(s.high for s in measure.scores))
     width = 240.0
-    x = _scale(low, high, 12, width - 12)
+    x = scale_between(low, high, 12, width - 12)
     rows = tuple((x(s.low), x(s.value), x(s.high)) for s in measure.scores)
-    return WhiskerChart(width, rows, _marks(ticks(low, high, 6), x))
+    return WhiskerChart(width, rows, marks_at(ticks(low, high, 6), x))
 
 
-def _widened(low: float, high: float) -> Point:
+def widened(low: float, high: float) -> Point:
     """Add a margin on both sides."""
     margin = 0.04 * (high - low) or 0.5 * abs(low) or 1.0
     return low - margin, high + margin
 
 
-def _scale(low: float, high: float, start: float, end: float) -> Scale:
+def scale_between(low: float, high: float, start: float, end: float) -> Scale:
+    """Return the function that takes low to start and high to end."""
     return lambda value: start + (value - low) / (high - low) * (end - start)
 
 
-def _marks(values: Sequence[float], scale: Scale) -> tuple[Tick, ...]:
+def marks_at(values: Sequence[float], scale: Scale) -> tuple[Tick, ...]:
+    """Write numbers at their coordinates."""
     return tuple(Tick(scale(value), f"{value:,.6g}".replace("-", "\N{MINUS SIGN}")) for value in values)

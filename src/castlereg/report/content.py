@@ -22,6 +22,7 @@ from castlereg.report.graph_view import GraphContent, graph_content
 from castlereg.report.rivals import MOST_ROWS
 from castlereg.report.scores import COVERAGE, DRAWS, TargetScores, score_target
 from castlereg.report.training_curves import TrainingContent, training_content
+from castlereg.report.what_if import WhatIfContent, what_if_content
 from castlereg.training import phases_for
 
 
@@ -50,6 +51,7 @@ class ReportContent:
     seed: str  # of the model and of the report
     evaluation: Evaluation | None  # None with evaluate=False
     graph: GraphContent | None  # None for a model without a graph
+    what_if: WhatIfContent | None  # None with what_if=False, without a graph, and for few rows
     training: TrainingContent
     columns: tuple[Column, ...]
     settings: tuple[Setting, ...]
@@ -64,6 +66,7 @@ def report_content(
     title: str | None = None,
     evaluate: bool = True,
     rivals: bool = True,
+    what_if: bool = True,
     cv: int = 5,
     random_state: Seed = None,
     date: datetime.date | None = None,
@@ -73,7 +76,7 @@ def report_content(
 
     Parameters
     ----------
-    model, X, y, title, evaluate, rivals, cv, random_state, date, verbose
+    model, X, y, title, evaluate, rivals, what_if, cv, random_state, date, verbose
         As in :func:`castlereg.report.write_report`.
 
     Examples
@@ -94,6 +97,7 @@ def report_content(
     check_is_fitted(model)
     check_flag("evaluate", evaluate)
     check_flag("rivals", rivals)
+    check_flag("what_if", what_if)
     check_integer("cv", cv, least=2)
     fitted = model.model_
     truth = list(read_known_rows(model, X, y, fitted.target_kinds).targets)
@@ -112,6 +116,7 @@ def report_content(
         if evaluate
         else None,
         graph=None if fitted.graph is None else graph_content(fitted.graph),
+        what_if=what_if_content(model, X, y, len(truth[0]), seed) if what_if else None,
         training=training_content(fitted.history, fitted.validation_loss, _warmup(model)),
         columns=table_columns(fitted.preprocessing, len(truth[0])),
         settings=settings_of(model),

@@ -7,6 +7,7 @@ import datetime
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,12 +21,15 @@ from castlereg.estimators.base import NetworkEstimator, Seed
 from castlereg.graph.drawing.svg import printable
 from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
 from castlereg.report.content import ReportContent, report_content
+from castlereg.report.effect_chart import effect_chart
 from castlereg.report.graph_view import GraphContent
+from castlereg.report.what_if_answers import answers_at, data_for_script, table_rows
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_ASSETS = ("page.css", "page.js")
+_STYLES = ("page.css", "what_if.css")
+_SCRIPTS = ("page.js", "what_if.js")
 
 
 def write_report(
@@ -37,6 +41,7 @@ def write_report(
     title: str | None = None,
     evaluate: bool = True,
     rivals: bool = True,
+    what_if: bool = True,
     cv: int = 5,
     random_state: Seed = None,
     date: datetime.date | None = None,
@@ -57,10 +62,13 @@ def write_report(
         By default made from the names of the targets.
     evaluate : bool
         Whether to cross-validate the model against the plain network and a guess. This trains clones of the model on
-        rows of equal weight, ``cv`` times; without it the page takes a second.
+        rows of equal weight, ``cv`` times; without it the page takes a few seconds.
     rivals : bool
         Whether to cross-validate scikit-learn's random forest and gradient boosting too, on the same folds; they are
         trained on at most 20,000 rows.
+    what_if : bool
+        Whether to show what would follow if columns were set to values, beside what goes together; a few seconds.
+        A model without a graph and fewer than 50 rows have no such panel.
     cv : int
         Number of folds.
     random_state : int, RandomState, Generator or None
@@ -96,6 +104,7 @@ def write_report(
         title=title,
         evaluate=evaluate,
         rivals=rivals,
+        what_if=what_if,
         cv=cv,
         random_state=random_state,
         date=date,
@@ -115,7 +124,7 @@ def render(content: ReportContent) -> str:
     The same content gives the same page. It is self-contained: its security policy makes the browser block any font,
     picture, style or script from elsewhere. Text from the data is shown and never run.
     """
-    style, script = ((files("castlereg.report") / "templates" / name).read_text("utf-8") for name in _ASSETS)
+    style, script = map(_joined, (_STYLES, _SCRIPTS))
     return page_template().render(
         content=content,
         style=style,
@@ -123,7 +132,12 @@ def render(content: ReportContent) -> str:
         # The page's policy allows the script with this hash and no other.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         graph_data="" if content.graph is None else json_for_page(_graph_data(content.graph)),
+        what_if_data="" if content.what_if is None else json_for_page(data_for_script(content.what_if)),
     )
+
+
+def _joined(names: Iterable[str]) -> str:
+    return "\n".join((files("castlereg.report") / "templates" / name).read_text("utf-8") for name in names)
 
 
 def json_for_page(data: Any) -> str:
@@ -176,7 +190,8 @@ def page_template() -> Template:
         "unturned": unturned,
         "percent": _percent,
     }
-    environment.globals |= {f.__name__: f for f in (scatter_chart, curve_chart, whisker_chart)}
+    functions = (scatter_chart, curve_chart, whisker_chart, effect_chart, table_rows, answers_at)
+    environment.globals |= {f.__name__: f for f in functions}
     return environment.get_template("page.html")
 
 

@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 AGREEMENT = 0.9  # share of the graphs that must agree on a direction for it to count as known
+_DISAGREEMENT = 0.1  # not 1 - AGREEMENT, which is slightly less than 3 of 30
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the outcome over rows
 
 
 @dataclass(frozen=True)
 class Direction:
-    """How many of the graphs that may be true have a path from the causes to the outcome, and the other way."""
+    """How many of the graphs that may be true have a path from the causes to the outcome, and the other way.
+
+    >>> Direction(forward=27 / 30, backward=3 / 30).is_known, Direction(forward=3 / 30, backward=0.0).is_known
+    (True, True)
+    """
 
     forward: float
     backward: float
@@ -30,14 +35,14 @@ class Direction:
     @property
     def is_known(self) -> bool:
         """Whether the graphs agree."""
-        return self.backward <= 1 - AGREEMENT and not 1 - AGREEMENT < self.forward < AGREEMENT
+        return self.backward <= _DISAGREEMENT and not _DISAGREEMENT < self.forward < AGREEMENT
 
     def remark(self, cause: str, outcome: str) -> str:
         """Say that the direction is not known; empty if it is."""
         if self.is_known:
             return ""
         leads = f"{cause} leads to {outcome} in {self.forward:.0%} of the graphs that may be true"
-        if self.backward <= 1 - AGREEMENT:
+        if self.backward <= _DISAGREEMENT:
             doubt = f"It is not known whether {cause} has an effect: {leads}."
         else:
             doubt = f"The direction is not known: {leads}, and {outcome} to {cause} in {self.backward:.0%}."

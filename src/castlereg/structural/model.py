@@ -558,6 +558,8 @@ def _outcomes(
     nodes = between(system.edges, sorted({*held, *(node for scenario in scenarios for node in scenario)}), [out])
     if out not in nodes and np.isnan(values[out]).any():
         nodes = [*nodes, out]
+    if not nodes and out not in held:  # no path leads to the outcome
+        return np.tile(values[out], (len(scenarios), 1))
     noise, n_rows = system.abduct(values, nodes, seed=0), values.shape[1]
     outcomes = np.empty((len(scenarios), n_rows))
     at_once = max(1, _CELLS // (n_rows * len(values)))

@@ -1,0 +1,77 @@
+"""Which values the what-if panel sets a column to, and how it writes them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.digits import number
+from castlereg.structural.variables import Variable
+
+Array = NDArray[np.float64]
+
+MOST_LEVELS = 12
+_VALUES = 20
+_OUTER = 0.025  # share of the rows beyond the values, at either end
+
+
+def codes_to_set(variable: Variable, seen: Array) -> Array:
+    """Choose values of a column, as numbers: its most frequent levels, its few different numbers, or 20 between.
+
+    The outer 2.5 % of the rows lie beyond, at either end. Whole numbers and dates stay whole.
+
+    >>> codes_to_set(Variable("rooms"), np.array([1.0, 2.0, 2.0, 3.0, np.nan])).tolist()
+    [1.0, 2.0, 3.0]
+    >>> codes_to_set(Variable("city", ("Oslo", "Bergen")), np.array([1.0, 1.0, 0.0])).tolist()
+    [0.0, 1.0]
+    """
+    seen = seen[np.isfinite(seen)]
+    if variable.levels is not None:
+        counts = np.bincount(seen.astype(np.int64), minlength=len(variable.levels))
+        often = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+        return np.sort(often[counts[often] > 0]).astype(np.float64)
+    if not len(seen):
+        return seen
+    low, high = np.quantile(seen, _OUTER, method="lower"), np.quantile(seen, 1 - _OUTER, method="higher")
+    if low == high:
+        low, high = seen.min(), seen.max()
+    different = np.unique(seen[(low <= seen) & (seen <= high)])
+    if len(different) <= _VALUES:
+        return different
+    between = np.linspace(low, high, _VALUES)
+    is_whole = variable.holds == "dates" or bool((different == different.round()).all())
+    return np.unique(between.round()) if is_whole else between
+
+
+def as_asked(variable: Variable, codes: Array) -> list[Any]:
+    """Turn numbers into values as the user knows them."""
+    if variable.levels is not None:
+        return [variable.levels[int(code)] for code in codes]
+    return pd.Series(variable.decode(codes)).tolist()
+
+
+def as_text(variable: Variable, codes: Array) -> tuple[str, ...]:
+    """Write values as people read them: with the digits that tell them apart.
+
+    >>> as_text(Variable("bmi"), np.array([18.61, 19.4274, 35.2]))
+    ('18.6', '19.4', '35.2')
+    """
+    values = as_asked(variable, codes)
+    if variable.levels is not None:
+        if not all(isinstance(level, float) for level in variable.levels):
+            return tuple(map(str, values))
+        texts = tuple(f"{value:.4g}".replace("-", "\N{MINUS SIGN}") for value in values)
+        return texts if len(set(texts)) == len(texts) else tuple(map(str, values))
+    if variable.holds == "dates":
+        return tuple(str(value.date()) for value in values)
+    step = float(np.diff(codes).min()) if len(codes) > 1 else 1.0
+    is_whole = bool((codes == codes.round()).all())
+    decimals = 0 if is_whole else max(0, math.ceil(-math.log10(step)))
+    texts = tuple(number(float(code), decimals) for code in codes)
+    if len(set(texts)) < len(texts):
+        texts = tuple(f"{code:.6g}" for code in codes)
+    return tuple(f"{text} days" for text in texts) if variable.holds == "durations" else texts
