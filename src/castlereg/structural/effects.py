@@ -41,11 +41,11 @@ class Direction:
         """Say that the direction is not known; empty if it is."""
         if self.is_known:
             return ""
-        leads = f"{cause} leads to {outcome} in {self.forward:.0%} of the graphs that may be true"
+        leads = f"a path leads from {cause} to {outcome} in {self.forward:.0%} of the graphs that may be true"
         if self.backward <= _DISAGREEMENT:
-            doubt = f"It is not known whether {cause} has an effect: {leads}."
+            doubt = f"It is not known whether there is an effect: {leads}."
         else:
-            doubt = f"The direction is not known: {leads}, and {outcome} to {cause} in {self.backward:.0%}."
+            doubt = f"The direction is not known: {leads}, and from {outcome} to {cause} in {self.backward:.0%}."
         return (
             f"{doubt} The average over these graphs mixes different answers; decide by what you know, with "
             "EdgeConstraints or structural_model(graph=...)."
