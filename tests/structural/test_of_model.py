@@ -106,3 +106,50 @@ def test_what_cannot_be_is_rejected(
     with pytest.raises(ValueError, match="has learned no graph"):
         plain.structural_model()
     assert plain.structural_model(known, n_draws=0).effect("visit", "risk", by=1.0).estimate[0] == 0
+
+
+@pytest.mark.filterwarnings("ignore:X has")
+def test_rows_are_read_as_the_model_reads_them() -> None:
+    """Day-first dates, marks of missing values, rare levels, unusable columns, numbers of two values, number names."""
+    rng = np.random.default_rng(1)
+    n = 600
+    days = pd.Timestamp("2021-01-01") + pd.to_timedelta(rng.integers(0, 300, n), unit="D")
+    X = pd.DataFrame({"day": days.strftime("%d/%m/%Y"), "flag": rng.integers(0, 2, n)})
+    X["size"] = [f"{value:.2f}" for value in rng.normal(size=n)]
+    X.loc[3, "size"] = "?"
+    X["text"] = [f"note {i} of {value}" for i, value in enumerate(rng.normal(size=n))]
+    y = (X["flag"] + rng.normal(size=n)).rename("y")
+    model = CastleRegressor(max_epochs=2, unusable_columns="drop", random_state=0).fit(X, y)
+    names = [*X, "y"]
+    edges = pd.DataFrame({"cause": ["flag", "day"], "effect": ["y", "y"]})
+    world = model.structural_model(CausalGraph.from_edges(edges, "y", names), n_draws=3)
+    rows = X.assign(y=y)
+    assert world.coded(rows)[0] == pytest.approx((days - pd.Timestamp(0)).days.to_numpy())
+    changed = world.counterfactual(rows, {"flag": 1})
+    assert (changed["flag"] == 1).all() and changed["text"].isna().all()
+    first, second = (world.what_if({"day": day}, "y").after.estimate for day in ("05/02/2021", "2021-02-05"))
+    np.testing.assert_array_equal(first, second)
+    assert world.effect("flag", "y", values=["0", 1]).estimate.shape == (2,)
+    with pytest.warns(UserWarning, match=r"'flag' has no level 7"):
+        assert np.isnan(world.coded(rows.assign(flag=7))[1]).all()
+
+
+def test_levels_of_a_file_and_held_dates_come_back(tmp_path: Path, model: CastleRegressor, known: CausalGraph) -> None:
+    world = model.structural_model(known, n_draws=2).do(visit=pd.Timestamp("2020-03-01"), smoker="yes")
+    castlereg.save(world, tmp_path / "world.castle")
+    loaded = castlereg.load(tmp_path / "world.castle")
+    assert loaded.fixed == {"visit": pd.Timestamp("2020-03-01"), "smoker": "yes"}
+    assert loaded.variables == world.variables
+
+
+def test_weights_of_rows_count(
+    table: tuple[pd.DataFrame, pd.Series], known: CausalGraph, model: CastleRegressor
+) -> None:
+    X, y = table
+    weight = np.where(X["smoker"] == "yes", 3.0, 0.5)
+    world = model.structural_model(known, X=X, y=y, sample_weight=weight, n_draws=0)
+    assert world.what_if({"visit": "2020-05-05"}, "risk").before == pytest.approx(
+        np.average(y, weights=weight), rel=1e-6
+    )
+    with pytest.raises(ValueError, match="sample_weight is for X and y"):
+        model.structural_model(known, sample_weight=weight)

@@ -324,6 +324,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         *,
         X: ArrayLike | None = None,
         y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         n_draws: int = 50,
         random_state: int | np.random.Generator = 0,
     ) -> FittedWorld:
@@ -336,6 +337,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             averages over graphs that may be true, by its confidence.
         X, y : array-like, optional
             Rows to learn the equations from; by default those of ``fit``. Models from a file need them.
+        sample_weight : array-like of shape (rows,), optional
+            Weights of ``X`` and ``y``; those of ``fit`` stay with its rows.
         n_draws : int
             Graphs and samples of the rows that the error bars come from; 0 for none.
         random_state : int or Generator
@@ -361,6 +364,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             raise ValueError("X and y go together: give both or neither")
         if X is not None:
             rows = self.model_.preprocessing.coded(read_known_rows(self, X, y, self.model_.target_kinds))
+            if sample_weight is not None:
+                rows = rows.weighted(checked_weight(sample_weight, len(rows)))
+        elif sample_weight is not None:
+            raise ValueError("sample_weight is for X and y: give all three, or none")
         elif self.model_.rows is not None:
             rows = self.model_.rows
         else:

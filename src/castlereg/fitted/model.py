@@ -66,6 +66,10 @@ class FittedModel:
         without_rows = {"rows": None, "importance_rows": None, "stored_importances": self.importances}
         return {**vars(self), **without_rows}
 
+    def __deepcopy__(self, memo: Any) -> FittedModel:
+        """Return the same object, which never changes: a copy of an estimator has the rows too."""
+        return self
+
     @property
     def predictor(self) -> Networks | Blend:
         """What predicts: one network or mean of networks per fold."""

@@ -41,7 +41,7 @@ def write_preprocessing(preprocessing: Preprocessing, arrays: Arrays) -> dict[st
 def read_preprocessing(content: Any, arrays: StoredArrays) -> Preprocessing:
     """Undo :func:`write_preprocessing`."""
     stored = fields(content, "its preprocessing", columns=list, order=list[int], clipped=bool, targets=list)
-    schema, order = tuple(map(_read_column, stored.columns)), tuple(stored.order)
+    schema, order = tuple(map(read_column, stored.columns)), tuple(stored.order)
     if not schema or sorted(order) != list(range(len(schema))):
         raise Unreadable(f"it has an invalid order of its {len(schema)} columns")
     if not stored.targets:
@@ -56,7 +56,8 @@ def read_preprocessing(content: Any, arrays: StoredArrays) -> Preprocessing:
     return Preprocessing(schema, order, nodes, center, spread, targets)
 
 
-def _read_column(content: Any) -> ColumnSchema:
+def read_column(content: Any) -> ColumnSchema:
+    """Read one column of a schema."""
     stored = fields(content, "a column", **_COLUMN)
     if stored.levels is not None:
         if not stored.levels or len(set(stored.levels)) != len(stored.levels):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from castlereg.data.table import Standardization
 from castlereg.network import Dense, Parameters
 from castlereg.persistence import result_state
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, checked, fields
+from castlereg.persistence.predictor_state import read_column
 from castlereg.persistence.values import read_value, write_value
 from castlereg.structural import FittedWorld
 from castlereg.structural.fitting import Draw
@@ -22,7 +25,7 @@ from castlereg.structural.system import causal_order
 from castlereg.structural.variables import Variable
 
 _FIELDS: dict[str, Any] = {
-    **{"variables": list, "graph": dict, "given": bool, "fixed": object, "residuals": list[int], "equations": list},
+    **{"variables": list, "graph": dict, "given": bool, "fixed": dict, "residuals": list[int], "equations": list},
     **{"systems": list, "draws": list, "encodings": list},
 }
 _EQUATION: dict[str, Any] = {
@@ -84,18 +87,12 @@ def write_world(world: FittedWorld, arrays: Arrays) -> dict[str, Any]:
     arrays["world/residuals"] = np.concatenate([np.empty(0), *residuals.objects])
     for number, of_node in enumerate(encodings.objects):
         arrays |= {f"world/encoding/{number}/{name}": getattr(of_node, name) for name in ("center", "spread")}
+    variable_of = {variable.name: variable for variable in world.variables}
     return {
-        "variables": [
-            {
-                "name": v.name,
-                "holds": v.holds,
-                "levels": None if v.levels is None else write_value(list(v.levels), arrays),
-            }
-            for v in world.variables
-        ],
+        "variables": [_write_variable(variable, arrays) for variable in world.variables],
         "graph": result_state.write_graph(world.causal_graph, arrays),
         "given": world.is_graph_given,
-        "fixed": write_value(dict(world.fixed), arrays),
+        "fixed": {name: variable_of[name].code(value) for name, value in world.fixed.items()},
         "residuals": [len(pool) for pool in residuals.objects],
         "equations": written,
         "systems": [[equations.of(equation) for equation in system.equations] for system in systems.objects],
@@ -137,17 +134,41 @@ def read_world(content: Any, arrays: StoredArrays) -> FittedWorld:
     graph = result_state.read_graph(stored.graph, n, arrays)
     if list(graph.names) != [variable.name for variable in variables]:
         raise Unreadable("its graph does not belong to its columns")
-    fixed = checked(read_value(stored.fixed, arrays), dict, "its held columns")
+    if not np.array_equal(graph.edge_array, systems[0].edges):
+        raise Unreadable("its graph is not that of its equations")
+    fixed = {name: _read_fixed(name, code, variables) for name, code in stored.fixed.items()}
     arrays.finish()
     return FittedWorld(variables, systems[0], tuple(draws), Population(values, weight), graph, stored.given, fixed)
 
 
+def _read_fixed(name: str, code: Any, variables: tuple[Variable, ...]) -> Any:
+    """Turn the number of a held value into the value."""
+    variable = next((variable for variable in variables if variable.name == name), None)
+    n_levels = 0 if variable is None or variable.levels is None else len(variable.levels)
+    if variable is None or (n_levels and checked(code, float, "a held value") not in range(n_levels)):
+        raise Unreadable(f"it holds {name!r} at {code!r}, which cannot be")
+    return pd.Series(variable.decode(np.array([checked(code, float, "a held value")]))).tolist()[0]
+
+
+def _write_variable(variable: Variable, arrays: Arrays) -> dict[str, Any]:
+    return {
+        "name": variable.name,
+        "holds": variable.holds,
+        "levels": None if variable.levels is None else write_value(list(variable.levels), arrays),
+        "schema": None if variable.schema is None else asdict(variable.schema),
+    }
+
+
 def _read_variable(content: Any, arrays: StoredArrays) -> Variable:
-    stored = fields(content, "a column", name=str, holds=Literal["numbers", "dates", "durations"], levels=object)
+    kinds: dict[str, Any] = {"name": str, "holds": Literal["numbers", "dates", "durations"], "schema": dict | None}
+    stored = fields(content, "a column", **kinds, levels=object)
+    schema = None if stored.schema is None else read_column(stored.schema)
     levels = None if stored.levels is None else tuple(checked(read_value(stored.levels, arrays), list, "its levels"))
     if levels is not None and (len(levels) < 1 or len(set(levels)) != len(levels)):
         raise Unreadable(f"column {stored.name!r} has no levels, or the same level twice")
-    return Variable(stored.name, levels, stored.holds)
+    if schema is not None and schema.levels is not None and schema.levels != levels:
+        raise Unreadable(f"column {stored.name!r} has other levels than its schema")
+    return Variable(stored.name, levels, stored.holds, schema)
 
 
 def _check_levels(values: Any, variables: tuple[Variable, ...]) -> None:
@@ -193,6 +214,8 @@ def _read_equations(
         arrays.take("world/residuals", np.float64, (sum(stored.residuals),), finite=True),
         np.cumsum(stored.residuals)[:-1],
     )
+    if 0 in stored.residuals:
+        raise Unreadable("an equation has no residuals")
     weights, at = arrays.take("world/weights", np.float64, (None,), finite=True), 0
     equations = []
     for number, content in enumerate(stored.equations):

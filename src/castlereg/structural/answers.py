@@ -48,8 +48,11 @@ def averaged(
     if not draws:
         nothing = np.full(len(estimate), np.nan)
         return Answer(estimate, nothing, nothing, nothing, nothing), of_main
-    at = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _ROWS_OF_DRAWS)).round().astype(np.int64))
-    some, of_some = rows[at], of_main[:, at]
+    at = np.arange(len(rows))
+    if len(rows) > _ROWS_OF_DRAWS:
+        at = np.sort(np.random.default_rng(0).permutation(len(rows))[:_ROWS_OF_DRAWS])
+    some = rows[at]
+    of_some = of_main if len(at) == len(rows) else outcomes(main, some)  # with the noise that draws have, too
     by_graph: dict[int, Array] = {id(main): of_some}
     centers: list[Array] = []
     apart: list[Array] = []

@@ -35,14 +35,14 @@ class Direction:
     @property
     def is_known(self) -> bool:
         """Whether the graphs agree."""
-        return self.backward <= _DISAGREEMENT and not _DISAGREEMENT < self.forward < AGREEMENT
+        return not any(_DISAGREEMENT < share < AGREEMENT for share in (self.forward, self.backward))
 
     def remark(self, cause: str, outcome: str) -> str:
         """Say that the direction is not known; empty if it is."""
         if self.is_known:
             return ""
         leads = f"a path leads from {cause} to {outcome} in {self.forward:.0%} of the graphs that may be true"
-        if self.backward <= _DISAGREEMENT:
+        if not _DISAGREEMENT < self.backward < AGREEMENT:
             doubt = f"It is not known whether there is an effect: {leads}."
         else:
             doubt = f"The direction is not known: {leads}, and from {outcome} to {cause} in {self.backward:.0%}."
@@ -67,7 +67,7 @@ class Effect:
         ``estimate``, ``low``, ``high``, and the standard deviations ``within`` (from the rows, given a graph) and
         ``between`` (from graph to graph); arrays of shape (values,). Error bars of a known world are NaN.
     quantiles : array of shape (values, 5)
-        Quantiles of the outcome over rows, at 5, 25, 50, 75 and 95 %; NaN for levels.
+        Quantiles of the outcome over rows, at 5, 25, 50, 75 and 95 %, by the main graph; NaN for levels.
     associated : array of shape (values,)
         Mean of the outcome in the rows nearest to each value: what is seen without intervening. NaN with ``by``.
     direction : Direction
@@ -102,7 +102,9 @@ class Effect:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each value."""
-        return pd.DataFrame({self.cause: list(self.values)} | self.answer._asdict() | {"associated": self.associated})
+        figures = self.answer._asdict() | {"associated": self.associated}
+        name = f"{self.cause} (set to)" if self.cause in figures else self.cause
+        return pd.DataFrame({name: list(self.values)} | figures)
 
     def summary(self) -> str:
         """Say the answer in a few lines."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from castlereg.structural.learned import LearnedSystem
 from castlereg.structural.model import HIDDEN_CAUSES, Population, StructuralModel
 from castlereg.structural.variables import Variable, fixed_codes
 
-MOST_ROWS = 20_000  # that equations are fitted to; of more, evenly spaced ones are used
+MOST_ROWS = 20_000  # that equations are fitted to; of more, some are drawn
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,9 +78,13 @@ class FittedWorld(StructuralModel):
         """
         check_integer("n_draws", n_draws, least=0)
         rng = np.random.default_rng(random_state)
-        rows = np.unique(np.linspace(0, values.shape[1] - 1, min(values.shape[1], MOST_ROWS)).round().astype(np.int64))
-        weight = np.ones(len(rows)) if weight is None else weight[rows]
-        fitting = Fitting(tuple(variables), values[:, rows], weight, int(rng.integers(2**31)))
+        weight = np.ones(values.shape[1]) if weight is None else weight
+        rows = np.flatnonzero(weight > 0)
+        if len(rows) > MOST_ROWS:
+            rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+        values, weight = values[:, rows], weight[rows]
+        values[np.isnan(values).all(axis=1)] = 0.0  # a column without values has no edges that matter
+        fitting = Fitting(tuple(variables), values, weight, int(rng.integers(2**31)))
         graphs = [graph.edge_array] * n_draws if is_graph_given else graph_draws(graph, n_draws, rng)
         system, draws = fitting.fit(graph.edge_array, graphs, rng, progress)
         return cls(tuple(variables), system, tuple(draws), Population(fitting.values, weight), graph, is_graph_given)
@@ -90,8 +94,8 @@ class FittedWorld(StructuralModel):
         return f"<FittedWorld: {len(self.variables)} columns, {int(self.system.edges.sum())} edges{held}>"
 
     def graph(self, target: str | None = None) -> CausalGraph:
-        """Return the graph of the equations, without edges into columns that are held."""
-        graph = self.causal_graph
+        """Return the graph of the equations, by default for its own target, without edges into held columns."""
+        graph = self.causal_graph if target is None else replace(self.causal_graph, targets=(target,))
         for name in self.fixed:
             for parent in graph.parents(name):
                 graph = graph.without_edge(parent, name)
@@ -102,8 +106,9 @@ class FittedWorld(StructuralModel):
         """What to keep in mind of every answer."""
         if self.is_graph_given:
             return ("The graph is taken as known: the bands do not cover a wrong one.", HIDDEN_CAUSES)
-        known = np.isfinite(self.causal_graph.confidence_array[self.causal_graph.edge_array]).all()
-        if known:
+        if not self.draws:
+            return ("No graphs were drawn (n_draws=0): doubt about the graph is not shown.", HIDDEN_CAUSES)
+        if np.isfinite(self.causal_graph.confidence_array[self.causal_graph.edge_array]).all():
             return (HIDDEN_CAUSES,)
         return (
             "How sure the graph is, is not known; the bands do not cover a wrong one: fit with objective='graph', "
@@ -129,10 +134,12 @@ class FittedWorld(StructuralModel):
                 noise, spread = float(equation.residuals.std()), float(drawn.std())
                 explained = 1 - (noise / spread) ** 2 if spread else 0.0
             else:
-                counts = np.bincount(values[np.isfinite(values)].astype(np.int64), minlength=equation.n_levels)
+                present, weight = np.isfinite(values), self.population.weight
+                counts = np.bincount(values[present].astype(np.int64), weight[present], equation.n_levels)
                 shares = counts[counts > 0] / counts.sum()
                 entropy, noise = float(-shares @ np.log(shares)), np.nan
-                explained = 1 + densities[k][np.isfinite(values)].mean() / entropy if entropy else 0.0
+                likely = float(np.average(densities[k][present], weights=weight[present]))
+                explained = 1 + likely / entropy if entropy else 0.0
             rows.append(
                 {
                     "column": variable.name,

@@ -69,7 +69,8 @@ class Fitting:
         """Fit the main graph, and every graph to all rows and to rows drawn with replacement."""
         keys = dict.fromkeys(key for edges in (main, *graphs) for key in keys_of(edges))
         known = {key: self._smooth_sum(key) for key in keys}
-        n_rows, share = len(self.weight), self.weight / self.weight.sum()
+        share = self.weight / self.weight.sum()
+        n_rows = round(1 / np.square(share).sum())  # the effective number of rows: all of them if they weigh the same
         weights = [rng.multinomial(n_rows, share).astype(np.float64) for _ in graphs]
         networks = self._networks(known, main, graphs, weights, progress)
         whole = {key: networks.get((key, -1), of_key.equation) for key, of_key in known.items()}
@@ -107,6 +108,8 @@ class Fitting:
     def _solved(self, key: Key, weight: Array, ridge: float, residuals: Array | None = None) -> LearnedEquation:
         """Fit an equation with a given strength of the penalty; residuals of a number are given."""
         design, values, weight = self._design(key, weight)
+        if not len(values):  # a column with few values, of which a draw has none
+            design, values, weight = self._design(key, self.weight)
         n_levels = self._n_levels(key[0])
         if n_levels:
             weights = design.solve_levels(values.astype(np.int64), n_levels, weight, ridge)

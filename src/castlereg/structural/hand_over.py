@@ -158,7 +158,6 @@ def to_networkx(model: StructuralModel) -> nx.DiGraph:
         if "explained" in frame:
             attributes["explained"] = float(row["explained"])
     for name, value in model.fixed.items():
-        graph.remove_edges_from(list(graph.in_edges(name)))
         graph.nodes[name]["held"] = value
     for name, attributes in graph.nodes(data=True):
         attributes["parents"] = list(graph.predecessors(name))

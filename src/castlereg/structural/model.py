@@ -159,7 +159,7 @@ class StructuralModel(ABC):
         rows : DataFrame
             With every column of the model.
         """
-        densities = self.system.log_densities(from_frame(rows, self.variables))
+        densities = self.system.log_densities(self.coded(rows))
         free = [k for k, name in enumerate(self.names) if name not in self.fixed]
         return float(densities[free].sum(axis=0).mean())
 
@@ -186,9 +186,11 @@ class StructuralModel(ABC):
             What the cause is set to, the same in every row; by default 20 values without the outer 2.5 % of the rows,
             or all levels.
         by : float, optional
-            Instead of values: what is added to the cause in each row. The answer is then the change of the outcome.
+            Instead of values: what is added to the cause in each row, days for dates. The answer is then the change of
+            the outcome. Rows in which the cause is missing are left out.
         given : mapping of column to level or (low, high), optional
-            Average only over rows in which columns have this level, or lie in this range, before the intervention.
+            Average only over rows in which columns have this level, or lie in this range, before the intervention. An
+            end that is None is open.
         level : object, optional
             Level of the outcome whose probability is wanted, by default the last; not for numbers.
         coverage : float
@@ -204,7 +206,7 @@ class StructuralModel(ABC):
         [0.0]
         """
         node, out = index_of(cause, self.variables), index_of(outcome, self.variables)
-        rows = self._rows(given)
+        rows = self._rows(given, [] if by is None else [node])
         if by is not None:
             self._check_shift(node, by, values)
             codes, labels = np.array([float(by)]), (float(by),)
@@ -215,6 +217,9 @@ class StructuralModel(ABC):
         associated = np.full(len(codes), np.nan) if by is not None else self._associated(node, out, level, codes, rows)
         answer = asked.after if by is None else asked.change
         notes = self._notes([node], {} if by is not None else {node: codes}, rows, asked.direction, answer)
+        missing = int(np.isnan(self.population.values[node]).sum()) if by is not None else 0
+        if missing:
+            notes = (f"{missing} rows without a value of {cause} are left out.", *notes)
         return Effect(
             cause, outcome, asked.level, labels, answer, asked.quantiles,
             associated, asked.direction, coverage, notes, by,
@@ -250,14 +255,11 @@ class StructuralModel(ABC):
         scenario, out = fixed_codes(do, self.variables), index_of(outcome, self.variables)
         rows = self._rows(given)
         asked = self._ask([scenario], out, level, rows, coverage)
-        population = self.population
-        before = _measured(population.values[out, rows], asked.level_code)
         codes = {node: np.array([value]) for node, value in scenario.items()}
         notes = self._notes(list(scenario), codes, rows, asked.direction, asked.change)
         return WhatIf(
-            dict(do), outcome, asked.level, _mean(before, population.weight[rows]), asked.after, asked.change,
-            self._quantiles(population.values[out, rows][None], out)[0], asked.quantiles[0], asked.direction, coverage,
-            notes,
+            dict(do), outcome, asked.level, asked.before, asked.after, asked.change,
+            asked.quantiles_before, asked.quantiles[0], asked.direction, coverage, notes,
         )  # fmt: skip
 
     def counterfactual(self, rows: pd.DataFrame, do: Mapping[str, Any], *, random_state: int = 0) -> pd.DataFrame:
@@ -284,12 +286,11 @@ class StructuralModel(ABC):
         >>> (changed["Y"] - rows["Y"]).round(6).tolist()
         [1.0, 1.0, 1.0]
         """
-        values = from_frame(rows, self.variables)
+        values = self.coded(rows)
         after, nodes = values.copy(), {}
         for name, value in {**self.fixed, **do}.items():
             node = nodes[name] = index_of(name, self.variables)
-            is_column = isinstance(value, pd.Series | np.ndarray | list)
-            after[node] = self.variables[node].codes(value) if is_column else self.variables[node].code(value)
+            after[node] = _set_values(self.variables[node], value, rows.index)
         changed = between(self.system.edges, nodes.values())
         self.system.solve(self.system.abduct(values, changed, random_state), after, changed)
         return as_frame(after, self.variables, rows.index)
@@ -335,7 +336,7 @@ class StructuralModel(ABC):
             raise ValueError(f"{outcome!r} has levels; root causes are of an outcome of numbers")
         ends = [0, *accumulate(variable.n_signals for variable in self.variables)]
         signals = tuple(slice(*pair) for pair in pairwise(ends))
-        values = from_frame(rows, self.variables)
+        values = self.coded(rows)
         contributions, nodes = noise_contributions(self.system, signals, values, out, n_permutations, random_state)
         return pd.DataFrame({self.names[k]: contributions[k] for k in sorted(nodes)}, index=rows.index)
 
@@ -384,6 +385,10 @@ class StructuralModel(ABC):
 
     # --- how ----------------------------------------------------------------------------------------
 
+    def coded(self, rows: pd.DataFrame) -> Array:
+        """Return a table with every column of the model as numbers, shape (columns, rows)."""
+        return from_frame(rows, self.variables)
+
     def _ask(
         self,
         scenarios: Sequence[Scenario],
@@ -404,19 +409,18 @@ class StructuralModel(ABC):
 
         def outcomes(system: System, some: NDArray[np.int64]) -> Array:
             measured = _measured(_outcomes(system, values[:, some], [{}, *scenarios], held, out, shift), code)
-            return np.concatenate([measured[1:], measured[1:] - measured[0]])
+            return np.concatenate([measured[1:], measured[1:] - measured[0], measured[:1]])
 
         answer, of_main = averaged(self.system, self.draws, outcomes, rows, weight, coverage)
+        n = len(scenarios)
         if code is not None:  # probabilities
-            answer = answer._replace(
-                low=np.maximum(answer.low, np.repeat([0, -1], len(scenarios))), high=np.minimum(answer.high, 1)
-            )
-        after, change = (
-            Answer(*(part[at] for part in answer)) for at in (slice(len(scenarios)), slice(len(scenarios), None))
-        )
+            lowest = np.r_[np.zeros(n), -np.ones(n), 0]
+            answer = answer._replace(low=np.maximum(answer.low, lowest), high=np.minimum(answer.high, 1))
+        after, change = (Answer(*(part[at] for part in answer)) for at in (slice(n), slice(n, 2 * n)))
         label = None if code is None else (self.variables[out].levels or ())[code]
-        quantiles = self._quantiles(of_main[: len(scenarios)], out)
-        return _Asked(after, change, quantiles, self._direction(changed, out), code, label)
+        quantiles = self._quantiles(of_main[[*range(n), -1]], out, weight[rows])
+        before, direction = float(answer.estimate[-1]), self._direction(changed, out, held)
+        return _Asked(before, after, change, quantiles[-1], quantiles[:-1], direction, label)
 
     def _level_code(self, out: int, level: Any) -> int | None:
         variable = self.variables[out]
@@ -426,29 +430,29 @@ class StructuralModel(ABC):
             return None
         return len(variable.levels) - 1 if level is None else int(variable.code(level))
 
-    def _quantiles(self, outcomes: Array, out: int) -> Array:
+    def _quantiles(self, outcomes: Array, out: int, weight: Array) -> Array:
         """Return quantiles of outcomes over rows, shape (questions, rows) to (questions, 5)."""
         if self.variables[out].levels is not None:
             return np.full((len(outcomes), len(QUANTILES)), np.nan)
-        return np.asarray(np.nanquantile(outcomes, QUANTILES, axis=1).T)
+        return np.stack([_quantile(values, QUANTILES, weight) for values in outcomes])
 
-    def _direction(self, causes: set[int], out: int) -> Direction:
+    def _direction(self, causes: set[int], out: int, held: Scenario) -> Direction:
         """Count the graphs with a path from one of the causes to the outcome, and with one the other way."""
-        graphs = [draw.whole.edges for draw in self.draws] or [self.system.edges]
+        systems: list[System] = [draw.whole for draw in self.draws] or [self.system]
         known: dict[int, tuple[bool, bool]] = {}
-        for edges in graphs:
-            if id(edges) not in known:
-                known[id(edges)] = (
-                    bool(reached_from(edges, causes)[out]),
-                    bool(reached_from(edges, [out])[list(causes)].any()),
-                )
-        forward, backward = np.mean([known[id(edges)] for edges in graphs], axis=0)
+        for system in systems:
+            if id(system) not in known:
+                edges = system.edges.copy()
+                edges[:, list(held)] = False
+                backward = reached_from(edges, [out])[list(causes)].any()
+                known[id(system)] = bool(reached_from(edges, causes)[out]), bool(backward)
+        forward, backward = np.mean([known[id(system)] for system in systems], axis=0)
         return Direction(float(forward), float(backward))
 
-    def _rows(self, given: Mapping[str, Any] | None) -> NDArray[np.int64]:
-        """Return the rows in which columns have the given levels or lie in the given ranges."""
+    def _rows(self, given: Mapping[str, Any] | None, present: Sequence[int] = ()) -> NDArray[np.int64]:
+        """Return the rows in which columns have given levels or lie in given ranges, and some are not missing."""
         values, weight = self.population
-        kept = weight > 0
+        kept = (weight > 0) & ~np.isnan(values[list(present)]).any(axis=0)
         for name, wanted in (given or {}).items():
             node = index_of(name, self.variables)
             if self.variables[node].levels is not None:
@@ -456,25 +460,32 @@ class StructuralModel(ABC):
                 continue
             if not isinstance(wanted, tuple | list) or len(wanted) != 2:
                 raise ValueError(f"given has {name!r}: {wanted!r}, but it holds numbers: give a range (low, high)")
-            low, high = (self.variables[node].code(end) for end in wanted)
+            low, high = (
+                open_end if end is None or end in (-np.inf, np.inf) else self.variables[node].code(end)
+                for end, open_end in zip(wanted, (-np.inf, np.inf), strict=True)
+            )
             kept &= (low <= values[node]) & (values[node] <= high)
         rows = np.flatnonzero(kept)
         if len(rows) < _FEWEST_ROWS:
-            raise ValueError(f"only {len(rows)} rows are as given, and an average needs at least {_FEWEST_ROWS}")
+            which = "are as given" if given else "can be averaged over"
+            raise ValueError(f"only {len(rows)} rows {which}, and an average needs at least {_FEWEST_ROWS}")
         return rows
 
     def _codes(self, node: int, values: Sequence[Any] | None, rows: NDArray[np.int64]) -> tuple[Array, tuple[Any, ...]]:
         """Return the values that a column is set to, as numbers and as the user knows them."""
         variable = self.variables[node]
         if values is not None:
-            if isinstance(values, str) or not len(values):
+            if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
                 raise ValueError(f"values={values!r} must be a list of one or more values")
             return np.array([variable.code(value) for value in values]), tuple(values)
         if variable.levels is not None:
             return np.arange(len(variable.levels), dtype=np.float64), variable.levels
-        low, high = np.nanquantile(self.population.values[node, rows], [_OUTER, 1 - _OUTER])
+        present = self.population.values[node, rows]
+        if np.isnan(present).all():
+            raise ValueError(f"{variable.name!r} has no values in these rows: give values=[...]")
+        low, high = _quantile(present, (_OUTER, 1 - _OUTER), self.population.weight[rows])
         codes = np.linspace(low, high, _VALUES)
-        return codes, tuple(pd.Series(variable.decode(codes)).tolist())
+        return codes, _labels(variable, codes)
 
     def _check_shift(self, node: int, by: float, values: Sequence[Any] | None) -> None:
         check_number("by", by)
@@ -491,7 +502,7 @@ class StructuralModel(ABC):
         means = []
         for code in codes:
             apart = np.abs(values[node] - code)
-            most = 0.0 if is_level else np.nanquantile(apart, _NEAR)
+            most = 0.0 if is_level else _quantile(apart, (_NEAR,), weight)[0]
             near = (apart <= most) & np.isfinite(outcomes)
             means.append(_mean(outcomes[near], weight[near]) if near.any() else np.nan)
         return np.array(means)
@@ -518,17 +529,22 @@ class StructuralModel(ABC):
             )
         return (*notes, *self.caveats)
 
-    def _unsupported(self, node: int, set_to: Array, seen: Array) -> list[str]:
-        variable, seen = self.variables[node], seen[np.isfinite(seen)]
+    def _unsupported(self, node: int, set_to: Array, values: Array) -> list[str]:
+        variable, values = self.variables[node], values[np.isfinite(values)]
         if variable.levels is not None:
-            rare = [variable.levels[int(code)] for code in set_to if (seen == code).sum() < _FEWEST_ROWS]
+            rare = [variable.levels[int(code)] for code in set_to if (values == code).sum() < _FEWEST_ROWS]
             return [f"Few rows have {variable.name} = {', '.join(map(str, rare))}."] if rare else []
-        low, high = np.quantile(seen, [_FEW, 1 - _FEW])
+        if not len(values):
+            return [f"{variable.name} is missing in all rows: the answer is extrapolated."]
+        low, high = np.quantile(values, [_FEW, 1 - _FEW])
         margin = 1e-9 * max(abs(low), abs(high))
         if (set_to >= low - margin).all() and (set_to <= high + margin).all():
             return []
+        ends = [
+            f"{end:.4g}" if isinstance(end, float) else str(end) for end in _labels(variable, np.array([low, high]))
+        ]
         return [
-            f"98 % of the rows have {variable.name} between {low:.4g} and {high:.4g}: answers beyond are extrapolated, "
+            f"98 % of the rows have {variable.name} between {ends[0]} and {ends[1]}: answers beyond are extrapolated, "
             "and their bands may be too narrow."
         ]
 
@@ -539,12 +555,39 @@ class StructuralModel(ABC):
 
 
 class _Asked(NamedTuple):
+    before: float
     after: Answer
     change: Answer
+    quantiles_before: Array  # (quantiles,)
     quantiles: Array  # (scenarios, quantiles)
     direction: Direction
-    level_code: int | None
     level: Any
+
+
+def _labels(variable: Variable, codes: Array) -> tuple[Any, ...]:
+    """Return values as the user knows them."""
+    return tuple(pd.Series(variable.decode(codes)).tolist())
+
+
+def _set_values(variable: Variable, value: Any, index: pd.Index) -> float | Array:
+    """Return what a column of rows is set to: one value for all rows, or one for each; a Series goes by its index."""
+    if isinstance(value, str) or not hasattr(value, "__len__"):
+        return variable.code(value)
+    if isinstance(value, pd.Series) and not value.index.equals(index):
+        if not value.index.is_unique or set(value.index) != set(index):
+            raise ValueError(f"the values of {variable.name!r} have another index than the rows")
+        value = value.reindex(index)
+    if len(value) != len(index):
+        raise ValueError(f"do has {len(value)} values for {variable.name!r}, but there are {len(index)} rows")
+    return variable.codes(value)
+
+
+def _quantile(values: Array, shares: Sequence[float], weight: Array) -> Array:
+    """Return quantiles of the values that are not missing."""
+    present = np.isfinite(values)
+    if (weight == weight[0]).all():
+        return np.asarray(np.quantile(values[present], shares))
+    return np.asarray(np.quantile(values[present], shares, weights=weight[present], method="inverted_cdf"))
 
 
 def _outcomes(

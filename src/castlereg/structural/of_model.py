@@ -97,14 +97,10 @@ def variables_of(preprocessing: Preprocessing, rows: Rows) -> tuple[list[Variabl
 def _feature(column: ColumnSchema, cells: NDArray[np.float64]) -> tuple[Variable, NDArray[np.float64]]:
     """Return a column of the table: levels for what has levels or two values, otherwise numbers."""
     if column.levels is not None:
-        return Variable(column.name, tuple(column.levels)), np.where(cells < 0, np.nan, cells)
-    present = cells[np.isfinite(cells)]
-    if column.kind == "binary" and not column.constant:
-        levels = np.unique(present)
-        return Variable(column.name, tuple(levels.tolist())), np.where(
-            np.isfinite(cells), np.searchsorted(levels, cells), np.nan
-        )
+        return Variable(column.name, tuple(column.levels), schema=column), np.where(cells < 0, np.nan, cells)
+    levels = np.unique(cells[np.isfinite(cells)])
+    if column.kind == "binary" and column.holds == "numbers" and len(levels) == 2:
+        codes = np.where(np.isfinite(cells), np.searchsorted(levels, cells), np.nan)
+        return Variable(column.name, tuple(levels.tolist()), schema=column), codes
     holds: Any = column.holds if column.holds in ("dates", "durations") else "numbers"
-    if not len(present):
-        cells = np.zeros(len(cells))
-    return Variable(column.name, None, holds), cells
+    return Variable(column.name, None, holds, column), cells

@@ -188,7 +188,7 @@ class Design:
 
     def best_ridge_of_levels(self, codes: NDArray[np.int64], n_levels: int, weight: Array) -> tuple[float, Array]:
         """Choose the strength of the penalty by folds of the rows; return also the log losses of left-out rows."""
-        fold = np.arange(len(codes)) % _FOLDS
+        fold = np.random.default_rng(0).permutation(len(codes)) % _FOLDS
         best: tuple[float, float, Array] | None = None
         for ridge in RIDGES_OF_LEVELS if self.bases else RIDGES_OF_LEVELS[:1]:
             losses = np.empty(len(codes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,6 +11,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from castlereg.data.coding import coded_columns
+from castlereg.data.reading import read_columns
+from castlereg.data.schema import OTHER, ColumnSchema
+from castlereg.notices import warn_user
 from castlereg.options import did_you_mean
 
 Array = NDArray[np.float64]
@@ -23,6 +28,7 @@ class Variable:
     name: str
     levels: tuple[Any, ...] | None = None  # None for numbers
     holds: Literal["numbers", "dates", "durations"] = "numbers"  # dates are days since 1970, durations days
+    schema: ColumnSchema | None = None  # of a column that a model was trained on: how its cells are read
 
     @property
     def n_signals(self) -> int:
@@ -32,37 +38,89 @@ class Variable:
     def code(self, value: Any) -> float:
         """Write one value as a number."""
         if self.levels is not None:
-            for position, level in enumerate(self.levels):
-                if level == value or str(level) == str(value):
-                    return float(position)
-            hint = did_you_mean(str(value), map(str, self.levels))
-            known = ", ".join(repr(level) for level in self.levels[:10]) + (", ..." if len(self.levels) > 10 else "")
-            raise ValueError(f"{self.name!r} has no level {value!r}; its levels are {known}{hint}")
+            position = self._position(value)
+            if position is None:
+                hint = did_you_mean(str(value), map(str, self.levels))
+                known = ", ".join(repr(level) for level in self.levels[:10]) + (
+                    ", ..." if len(self.levels) > 10 else ""
+                )
+                raise ValueError(f"{self.name!r} has no level {value!r}; its levels are {known}{hint}")
+            return position
         try:
-            if self.holds == "dates":
-                number = (pd.Timestamp(value) - pd.Timestamp(0)) / _DAY
-            elif self.holds == "durations" and not isinstance(value, int | float | np.number):
-                number = pd.Timedelta(value) / _DAY
-            else:
-                number = float(value)
+            number = float(self._read([value])[0]) if self.schema is not None else self._number(value)
         except (TypeError, ValueError):
             number = np.nan
         if not np.isfinite(number):
-            raise ValueError(f"the value of {self.name!r} must be a finite number, got {value!r}")
+            what = "number" if self.holds == "numbers" else self.holds[:-1]
+            raise ValueError(f"the value of {self.name!r} must be a {what}, got {value!r}")
         return float(number)
 
     def codes(self, column: Any) -> Array:
-        """Write a column as numbers, NaN where values are missing."""
+        """Write a column as numbers, NaN where values are missing and for levels that are not known, with a warning."""
+        if self.schema is not None:
+            return self._read(column)
         values = pd.Series(column)
-        if self.levels is None and self.holds == "numbers" and pd.api.types.is_numeric_dtype(values):
-            return values.to_numpy(np.float64, na_value=np.nan)
-        known: dict[Any, float] = {}
-        for value in values.dropna().unique():
-            known[value] = self.code(value)
-        return values.map(known).to_numpy(np.float64, na_value=np.nan)
+        if self.levels is None:
+            if self.holds == "numbers" and pd.api.types.is_numeric_dtype(values):
+                return values.to_numpy(np.float64, na_value=np.nan)
+            return values.map({value: self.code(value) for value in values.dropna().unique()}).to_numpy(np.float64)
+        known = {value: self._position(value) for value in values.dropna().unique()}
+        self._warn_of([value for value, position in known.items() if position is None])
+        return values.map({value: p for value, p in known.items() if p is not None}).to_numpy(
+            np.float64, na_value=np.nan
+        )
+
+    def _number(self, value: Any) -> float:
+        if self.holds == "dates":
+            return float((pd.Timestamp(value) - pd.Timestamp(0)) / _DAY)
+        if self.holds == "durations" and not isinstance(value, int | float | np.number):
+            return float(pd.Timedelta(value) / _DAY)
+        return float(value)
+
+    def _position(self, value: Any) -> float | None:
+        """Find a level, by itself or as it is written; None if it is not known."""
+        levels = list(self.levels or ())
+        for position, level in enumerate(levels):
+            if level == value or str(level) == str(value):
+                return float(position)
+        if not any(isinstance(level, str) for level in levels):
+            try:
+                return next((float(i) for i, level in enumerate(levels) if float(level) == float(value)), None)
+            except (TypeError, ValueError):
+                return None
+        return float(levels.index(OTHER)) if OTHER in levels else None
+
+    def _read(self, column: Any) -> Array:
+        """Read a column as the model reads it."""
+        assert self.schema is not None
+        if self.schema.kind == "unusable":
+            return np.zeros(len(column))
+        frame = pd.DataFrame({self.name: column})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of new levels, which are said below
+            cells = coded_columns(read_columns(frame, "the table"), [self.schema], "the table").column(0)
+        if self.levels is None:
+            return cells
+        if self.schema.levels is None:  # numbers of two values
+            positions = np.minimum(np.searchsorted(self.levels, cells), len(self.levels) - 1)
+            cells = np.where(
+                np.asarray(self.levels, np.float64)[positions] == cells,
+                positions,
+                np.where(np.isnan(cells), np.nan, -1),
+            )
+        unknown = cells == -1
+        self._warn_of(pd.Series(column)[unknown].unique().tolist())
+        return np.where(unknown, np.nan, cells)
+
+    def _warn_of(self, unknown: Sequence[Any]) -> None:
+        if unknown:
+            shown = ", ".join(map(repr, unknown[:5]))
+            warn_user(f"{self.name!r} has no level {shown}: these values are taken as missing")
 
     def decode(self, codes: Array) -> Any:
         """Turn numbers into a column of values."""
+        if self.schema is not None and self.schema.kind == "unusable":
+            return np.full(len(codes), np.nan)
         if self.levels is None:
             if self.holds == "numbers":
                 return codes
@@ -78,7 +136,7 @@ class Variable:
 
 def index_of(name: Any, variables: Sequence[Variable]) -> int:
     """Return the position of a variable; unknown names raise a KeyError."""
-    names = [variable.name for variable in variables]
+    names, name = [variable.name for variable in variables], str(name)
     if name not in names:
         raise KeyError(
             f"there is no column {name!r}; the columns are {', '.join(names)}{did_you_mean(str(name), names)}"
@@ -102,7 +160,10 @@ def as_frame(values: Array, variables: Sequence[Variable], index: Any = None) ->
 
 def from_frame(rows: pd.DataFrame, variables: Sequence[Variable]) -> Array:
     """Turn a table with a column for every variable into numbers, shape (variables, rows)."""
-    absent = [variable.name for variable in variables if variable.name not in rows.columns]
+    if not isinstance(rows, pd.DataFrame):
+        raise ValueError(f"rows must be a DataFrame with the columns of the model, got a {type(rows).__name__}")
+    columns = {str(name): rows[name] for name in rows.columns}
+    absent = [variable.name for variable in variables if variable.name not in columns]
     if absent:
         raise ValueError(f"the rows have no column {', '.join(map(repr, absent))}: all columns of the model are needed")
-    return np.stack([variable.codes(rows[variable.name]) for variable in variables])
+    return np.stack([variable.codes(columns[variable.name]) for variable in variables])

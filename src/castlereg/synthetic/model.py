@@ -155,6 +155,14 @@ class KnownWorld(StructuralModel):
         values = self.drawn(_POPULATION, np.random.default_rng([self.seed, _POPULATION]))
         return Population(values, np.ones(_POPULATION))
 
+    def coded(self, rows: pd.DataFrame) -> Array:
+        """Return a table with every node as numbers, shape (nodes, rows), without missing values."""
+        values = super().coded(rows)
+        if np.isnan(values).any():
+            name = self.names[int(np.argmax(np.isnan(values).any(axis=1)))]
+            raise ValueError(f"Column {name!r} has missing values or unknown levels; a known world needs all values.")
+        return values
+
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each equation: column, kind, parents, function, and the noise's standard deviation."""
         return pd.DataFrame(

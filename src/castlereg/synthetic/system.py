@@ -89,5 +89,7 @@ class KnownSystem:
                 densities[k] = log_softmax(given, axis=0)[codes, np.arange(len(codes))]
             else:
                 std = self.noise_stds[k]
+                if std == 0:
+                    raise ValueError("a column without noise (noise_std=0) has no density")
                 densities[k] = _DENSITIES[self.noise_kinds[k]].logpdf((values[k] - given[0]) / std) - np.log(std)
         return densities
