@@ -18,6 +18,7 @@ from benchmarks.effects.worlds import Problem
 from castlereg import CastleRegressor
 from castlereg.graph import CausalGraph
 from castlereg.structural import FittedWorld
+from castlereg.structural.of_model import in_order
 from castlereg.structural.variables import Variable, from_frame
 
 RESULTS = Path(__file__).with_name("results.csv")
@@ -122,7 +123,7 @@ def run(problems: list[Problem], folder: Path, path: Path = RESULTS) -> None:
             warnings.simplefilter("ignore")
             model = CastleRegressor(objective="graph", max_epochs=5, random_state=0)
             model.fit(rows.drop(columns=problem.outcome), rows[problem.outcome])
-        learned = _in_order(model.graph_, list(rows))
+        learned = in_order(model.graph_, list(rows))
         edges = learned.edge_array.astype(int).tolist()
         (folder / f"{problem.kind}_{problem.seed}.learned").write_text(json.dumps(edges))
         of: dict[tuple[str, str], Callable[[], tuple[Estimates, tuple[float, float]]]] = {
@@ -140,12 +141,6 @@ def run(problems: list[Problem], folder: Path, path: Path = RESULTS) -> None:
             *(f"{row['method']}/{row['graph']} {row['error']:.3f}" for row in scored),
             flush=True,
         )
-
-
-def _in_order(graph: CausalGraph, names: list[str]) -> CausalGraph:
-    from castlereg.structural.of_model import in_order
-
-    return in_order(graph, names)
 
 
 def append(rows: list[dict[str, Any]], path: Path = RESULTS) -> None:

@@ -38,7 +38,7 @@ def graph_draws(graph: CausalGraph, n_draws: int, rng: np.random.Generator) -> l
     """
     joined = graph.confidence_array
     pairs = [(j, k) for j, k in np.argwhere(np.triu(joined >= _UNLIKELY, 1)).tolist()]
-    if not pairs or not np.isfinite(joined[graph.edge_array]).all():
+    if not n_draws or not pairs or not np.isfinite(joined[graph.edge_array]).all():
         return [graph.edge_array] * n_draws
     forward = np.nan_to_num(graph.direction_array, nan=0.5)
     edges, drawn = graph.edge_array & (joined >= _UNLIKELY), []
