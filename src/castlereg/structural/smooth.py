@@ -164,17 +164,26 @@ class Design:
     # --- numbers ------------------------------------------------------------------------------------
 
     def best_ridge(self, values: Array, weight: Array) -> tuple[float, Array]:
-        """Choose the strength of the penalty by rows that are left out one at a time; return also their residuals."""
-        weighted = self.features * weight[:, None]
-        product, wanted = weighted.T @ self.features, weighted.T @ values
+        """Choose the strength of the penalty by rows that are left out one at a time; return also their residuals.
+
+        With the constant taken out and features divided by the roots of their penalties, all strengths share one
+        decomposition: the prediction and the leverage of every row are sums over its directions.
+        """
+        share, root = weight / weight.sum(), np.sqrt(weight)
+        centered = (self.features[:, 1:] - share @ self.features[:, 1:]) / np.sqrt(self.penalties[1:])
+        centered *= root[:, None]
+        wanted = (values - share @ values) * root
+        sizes, directions = np.linalg.eigh(centered.T @ centered)
+        rows = centered @ directions
+        along, squares = rows.T @ wanted, np.square(rows)
         best: tuple[float, float, Array] | None = None
         for ridge in RIDGES if self.bases else RIDGES[:1]:
-            inverse = np.linalg.inv(product + ridge * weight.sum() * np.diag(self.penalties))
-            leverage = ((weighted @ inverse) * self.features).sum(axis=1)
-            left_out = (values - self.features @ (inverse @ wanted)) / np.maximum(1 - leverage, 1e-3)
-            loss = float(weight @ np.square(left_out))
+            factors = 1 / (np.maximum(sizes, 0) + ridge * weight.sum())
+            leverage = share + squares @ factors
+            left_out = (wanted - rows @ (along * factors)) / np.maximum(1 - leverage, 1e-3)
+            loss = float(left_out @ left_out)
             if best is None or loss < best[0]:
-                best = loss, float(ridge), left_out
+                best = loss, float(ridge), left_out / root
         assert best is not None
         return best[1:]
 
