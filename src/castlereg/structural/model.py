@@ -16,6 +16,15 @@ from castlereg.options import check_fraction, check_integer, check_number
 from castlereg.structural.answers import Answer, averaged
 from castlereg.structural.effects import QUANTILES, Direction, Effect, WhatIf
 from castlereg.structural.fitting import Draw
+from castlereg.structural.outcomes import (
+    Scenario,
+    labels_of,
+    measured,
+    outcomes_of,
+    values_set,
+    weighted_mean,
+    weighted_quantiles,
+)
 from castlereg.structural.root_causes import noise_contributions
 from castlereg.structural.system import System, between, causal_order, reached_from
 from castlereg.structural.variables import Variable, as_frame, fixed_codes, from_frame, index_of
@@ -26,7 +35,6 @@ if TYPE_CHECKING:
     from castlereg.graph.causal_graph import CausalGraph
 
 Array = NDArray[np.float64]
-Scenario = Mapping[int, float]  # columns, and what they are set to or changed by
 
 _VALUES = 20  # of an effect, by default
 _OUTER = 0.025  # share of the rows beyond the default values, at either end
@@ -34,7 +42,6 @@ _MOSTLY = 2.0  # spread between graphs, over that within, from which on the grap
 _FEW = 0.01  # share of the rows beyond which there is little to learn from
 _FEWEST_ROWS = 30  # that an average needs
 _NEAR = 0.1  # share of the rows that are near a value
-_CELLS = 2_000_000  # that are computed at once
 HIDDEN_CAUSES = "Common causes that are not in the table are not seen: this holds if there are none."
 
 
@@ -290,7 +297,7 @@ class StructuralModel(ABC):
         after, nodes = values.copy(), {}
         for name, value in {**self.fixed, **do}.items():
             node = nodes[name] = index_of(name, self.variables)
-            after[node] = _set_values(self.variables[node], value, rows.index)
+            after[node] = values_set(self.variables[node], value, rows.index)
         changed = between(self.system.edges, nodes.values())
         self.system.solve(self.system.abduct(values, changed, random_state), after, changed)
         return as_frame(after, self.variables, rows.index)
@@ -408,8 +415,8 @@ class StructuralModel(ABC):
         held = fixed_codes(self.fixed, self.variables)
 
         def outcomes(system: System, some: NDArray[np.int64]) -> Array:
-            measured = _measured(_outcomes(system, values[:, some], [{}, *scenarios], held, out, shift), code)
-            return np.concatenate([measured[1:], measured[1:] - measured[0], measured[:1]])
+            outcome = measured(outcomes_of(system, values[:, some], [{}, *scenarios], held, out, shift), code)
+            return np.concatenate([outcome[1:], outcome[1:] - outcome[0], outcome[:1]])
 
         answer, of_main = averaged(self.system, self.draws, outcomes, rows, weight, coverage)
         n = len(scenarios)
@@ -434,7 +441,7 @@ class StructuralModel(ABC):
         """Return quantiles of outcomes over rows, shape (questions, rows) to (questions, 5)."""
         if self.variables[out].levels is not None:
             return np.full((len(outcomes), len(QUANTILES)), np.nan)
-        return np.stack([_quantile(values, QUANTILES, weight) for values in outcomes])
+        return np.stack([weighted_quantiles(values, QUANTILES, weight) for values in outcomes])
 
     def _direction(self, causes: set[int], out: int, held: Scenario) -> Direction:
         """Count the graphs with a path from one of the causes to the outcome, and with one the other way."""
@@ -483,9 +490,9 @@ class StructuralModel(ABC):
         present = self.population.values[node, rows]
         if np.isnan(present).all():
             raise ValueError(f"{variable.name!r} has no values in these rows: give values=[...]")
-        low, high = _quantile(present, (_OUTER, 1 - _OUTER), self.population.weight[rows])
+        low, high = weighted_quantiles(present, (_OUTER, 1 - _OUTER), self.population.weight[rows])
         codes = np.linspace(low, high, _VALUES)
-        return codes, _labels(variable, codes)
+        return codes, labels_of(variable, codes)
 
     def _check_shift(self, node: int, by: float, values: Sequence[Any] | None) -> None:
         check_number("by", by)
@@ -497,14 +504,14 @@ class StructuralModel(ABC):
     def _associated(self, node: int, out: int, level: Any, codes: Array, rows: NDArray[np.int64]) -> Array:
         """Return the mean outcome in the rows nearest to each value."""
         values, weight = self.population.values[:, rows], self.population.weight[rows]
-        outcomes = _measured(values[out], self._level_code(out, level))
+        outcomes = measured(values[out], self._level_code(out, level))
         is_level = self.variables[node].levels is not None
         means = []
         for code in codes:
             apart = np.abs(values[node] - code)
-            most = 0.0 if is_level else _quantile(apart, (_NEAR,), weight)[0]
+            most = 0.0 if is_level else weighted_quantiles(apart, (_NEAR,), weight)[0]
             near = (apart <= most) & np.isfinite(outcomes)
-            means.append(_mean(outcomes[near], weight[near]) if near.any() else np.nan)
+            means.append(weighted_mean(outcomes[near], weight[near]) if near.any() else np.nan)
         return np.array(means)
 
     def _notes(
@@ -541,7 +548,7 @@ class StructuralModel(ABC):
         if (set_to >= low - margin).all() and (set_to <= high + margin).all():
             return []
         ends = [
-            f"{end:.4g}" if isinstance(end, float) else str(end) for end in _labels(variable, np.array([low, high]))
+            f"{end:.4g}" if isinstance(end, float) else str(end) for end in labels_of(variable, np.array([low, high]))
         ]
         return [
             f"98 % of the rows have {variable.name} between {ends[0]} and {ends[1]}: answers beyond are extrapolated, "
@@ -562,69 +569,3 @@ class _Asked(NamedTuple):
     quantiles: Array  # (scenarios, quantiles)
     direction: Direction
     level: Any
-
-
-def _labels(variable: Variable, codes: Array) -> tuple[Any, ...]:
-    """Return values as the user knows them."""
-    return tuple(pd.Series(variable.decode(codes)).tolist())
-
-
-def _set_values(variable: Variable, value: Any, index: pd.Index) -> float | Array:
-    """Return what a column of rows is set to: one value for all rows, or one for each; a Series goes by its index."""
-    if isinstance(value, str) or not hasattr(value, "__len__"):
-        return variable.code(value)
-    if isinstance(value, pd.Series) and not value.index.equals(index):
-        if not value.index.is_unique or set(value.index) != set(index):
-            raise ValueError(f"the values of {variable.name!r} have another index than the rows")
-        value = value.reindex(index)
-    if len(value) != len(index):
-        raise ValueError(f"do has {len(value)} values for {variable.name!r}, but there are {len(index)} rows")
-    return variable.codes(value)
-
-
-def _quantile(values: Array, shares: Sequence[float], weight: Array) -> Array:
-    """Return quantiles of the values that are not missing."""
-    present = np.isfinite(values)
-    if (weight == weight[0]).all():
-        return np.asarray(np.quantile(values[present], shares))
-    return np.asarray(np.quantile(values[present], shares, weights=weight[present], method="inverted_cdf"))
-
-
-def _outcomes(
-    system: System, values: Array, scenarios: Sequence[Scenario], held: Scenario, out: int, shift: bool = False
-) -> Array:
-    """Return the outcome of rows in every scenario, each row with its own noise; shape (scenarios, rows).
-
-    Columns are set to the values of a scenario, or changed by them; ``held`` ones are the same in all scenarios. An
-    outcome that is missing is drawn.
-    """
-    nodes = between(system.edges, sorted({*held, *(node for scenario in scenarios for node in scenario)}), [out])
-    if out not in nodes and np.isnan(values[out]).any():
-        nodes = [*nodes, out]
-    if not nodes and out not in held:  # no path leads to the outcome
-        return np.tile(values[out], (len(scenarios), 1))
-    noise, n_rows = system.abduct(values, nodes, seed=0), values.shape[1]
-    outcomes = np.empty((len(scenarios), n_rows))
-    at_once = max(1, _CELLS // (n_rows * len(values)))
-    for start in range(0, len(scenarios), at_once):
-        some = scenarios[start : start + at_once]
-        after = np.tile(values, len(some))
-        for i, scenario in enumerate(some):
-            of_scenario = after[:, i * n_rows : (i + 1) * n_rows]
-            for node, code in held.items():
-                of_scenario[node] = code
-            for node, code in scenario.items():
-                of_scenario[node] = of_scenario[node] + code if shift else code
-        system.solve(np.tile(noise, len(some)), after, nodes)
-        outcomes[start : start + at_once] = after[out].reshape(len(some), n_rows)
-    return outcomes
-
-
-def _measured(values: Array, code: int | None) -> Array:
-    """Return numbers as they are, and whether levels are the wanted one as 1 or 0; NaN where they are missing."""
-    return values if code is None else np.where(np.isnan(values), np.nan, values == code)
-
-
-def _mean(values: Array, weight: Array) -> float:
-    present = np.isfinite(values)
-    return float(np.average(values[present], weights=weight[present])) if present.any() else np.nan
