@@ -24,6 +24,7 @@ _HOMES = {
     "explain": "explanation",
     "load": "persistence",
     "onnx_inputs": "onnx",
+    "partial_dependence": "explanation",
     "save": "persistence",
     "to_onnx": "onnx",
     "use_devices": "training.devices",
@@ -57,6 +58,7 @@ __all__ = [
     "explain",
     "load",
     "onnx_inputs",
+    "partial_dependence",
     "save",
     "to_onnx",
     "use_devices",
@@ -79,7 +81,7 @@ if TYPE_CHECKING:
     )
     from castlereg.estimators.recipe import Recipe
     from castlereg.evaluation import Evaluation, evaluate
-    from castlereg.explanation import PermutationImportance, ShapValues, explain
+    from castlereg.explanation import PermutationImportance, ShapValues, explain, partial_dependence
     from castlereg.graph import CausalGraph, EdgeConstraints
     from castlereg.notices import FitWarning
     from castlereg.onnx import onnx_inputs, to_onnx

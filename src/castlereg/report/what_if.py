@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from castlereg.data.schema import ColumnSchema
 from castlereg.digits import Interval, decimals_of
 from castlereg.estimators.base import NetworkEstimator, read_features
-from castlereg.report.partial_dependence import partial_dependence
+from castlereg.explanation.partial_dependence import mean_predictions
 from castlereg.report.set_values import as_asked, as_text, codes_to_set
 from castlereg.structural import Effect, FittedWorld
 from castlereg.structural.effects import measured
@@ -140,7 +140,7 @@ def what_if_content(
     columns = []
     for j in _largest(effects, asked):
         variable = world.variables[j]
-        predicted = partial_dependence(model.model_, cells, j, _as_cells(schema[j], variable, codes[j]))
+        predicted = mean_predictions(model.model_, cells, j, _as_cells(schema[j], variable, codes[j]))
         columns.append(_column(world, variable, codes[j], effects[j], predicted, asked))
     return WhatIfContent(
         outcomes=tuple(question.outcome for question in asked),

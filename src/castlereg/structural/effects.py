@@ -120,11 +120,19 @@ class Effect:
     def __repr__(self) -> str:
         return f"<Effect of {self.cause} on {self.outcome}: {len(self.values)} values>"
 
-    def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw what is caused beside what is associated; see :func:`castlereg.structural.plot.plot_effect`."""
+    def plot(self, ax: Axes | None = None, *, predicted: Array | None = None) -> Axes:
+        """Draw what is caused beside what is associated, and what a model predicts at the same values if that is given.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            To draw in; by default a new picture.
+        predicted : array of shape (values,), optional
+            Such as of :func:`castlereg.partial_dependence`.
+        """
         from castlereg.structural.plot import plot_effect
 
-        return plot_effect(self, ax)
+        return plot_effect(self, ax, predicted)
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from castlereg.structural.effects import Effect
 
-_CAUSED, _ASSOCIATED = "#0b6e99", "#b35c00"
+_CAUSED, _ASSOCIATED, _PREDICTED = "#0b6e99", "#b35c00", "#555555"
 
 
-def plot_effect(effect: Effect, ax: Axes | None = None) -> Axes:
+def plot_effect(effect: Effect, ax: Axes | None = None, predicted: NDArray[np.float64] | None = None) -> Axes:
     """Draw the outcome when the cause is set, with its band, beside the mean of the rows that have such values.
 
     Parameters
@@ -23,6 +24,8 @@ def plot_effect(effect: Effect, ax: Axes | None = None) -> Axes:
         Of values, not ``by`` some units.
     ax : Axes, optional
         To draw in; by default a new picture.
+    predicted : array of shape (values,), optional
+        What a model predicts at the values.
     """
     import matplotlib.pyplot as plt
 
@@ -33,6 +36,11 @@ def plot_effect(effect: Effect, ax: Axes | None = None) -> Axes:
     is_number = all(isinstance(value, int | float | np.number) for value in effect.values)
     x = np.array(effect.values, dtype=float) if is_number else np.arange(len(effect.values))
     answer = effect.answer
+    if predicted is not None:
+        if len(predicted) != len(x):
+            raise ValueError(f"predicted has {len(predicted)} values, but the effect has {len(x)}")
+        style = ":" if is_number else "s"
+        ax.plot(x, predicted, style, color=_PREDICTED, label="predicted: the model, with only this column changed")
     if is_number:
         ax.plot(x, effect.associated, "--", color=_ASSOCIATED, label="associated: rows with such values")
         ax.plot(x, answer.estimate, color=_CAUSED, label="caused: every row set to the value")
