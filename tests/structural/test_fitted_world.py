@@ -302,3 +302,14 @@ def test_open_ranges_and_names_of_figures() -> None:
     prices = rows.rename(columns={"a": "low"})
     dag = CHAIN.rename(index={"a": "low"}, columns={"a": "low"})
     assert list(fitted_to(prices, dag, n_draws=2).effect("low", "c").to_frame())[:2] == ["low (set to)", "estimate"]
+
+
+def test_rows_in_a_rhythm_do_not_bias_the_sample_of_a_long_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fifth row is high, the mean is 20; evenly spaced rows would miss the rhythm or meet it each time."""
+    monkeypatch.setattr("castlereg.structural.fitted_world.MOST_ROWS", 1000)
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"x": rng.normal(size=5000), "y": np.tile([100.0, 0, 0, 0, 0], 1000)})
+    dag = pd.DataFrame([[0, 0], [0, 0]], index=["x", "y"], columns=["x", "y"])
+    world = fitted_to(rows, dag, n_draws=0)
+    assert world.population.values.shape == (2, 1000)
+    assert world.what_if({"x": 0.0}, "y").before == pytest.approx(20.0, abs=5.0)  # four standard errors

@@ -153,3 +153,11 @@ def test_weights_of_rows_count(
     )
     with pytest.raises(ValueError, match="sample_weight is for X and y"):
         model.structural_model(known, sample_weight=weight)
+
+
+def test_agreement_of_networks_is_not_called_a_probability(
+    table: tuple[pd.DataFrame, pd.Series], model: CastleRegressor
+) -> None:
+    several = CastleRegressor(n_members=3, max_epochs=2, random_state=0).fit(*table)
+    assert "how many networks agree" in several.structural_model(n_draws=2).effect("tar", "risk").summary()
+    assert "how many networks agree" not in model.structural_model(n_draws=2).effect("tar", "risk").summary()

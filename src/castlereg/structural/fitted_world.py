@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from castlereg.graph.causal_graph import FOR_CONFIDENCE, CausalGraph
+from castlereg.graph.causal_graph import FOR_CONFIDENCE, LEFT_OUT_ROWS, CausalGraph
 from castlereg.options import check_integer
 from castlereg.structural.fitting import Draw, Fitting, rows_by_weight
 from castlereg.structural.graph_draws import graph_draws
@@ -18,6 +18,10 @@ from castlereg.structural.learned import LearnedSystem
 from castlereg.structural.model import HIDDEN_CAUSES, Population, StructuralModel
 from castlereg.structural.variables import Variable, fixed_codes
 
+_AGREEMENT_ONLY = (
+    "Graphs are drawn by how many networks agree on an arrow, which says little about whether it is right: bands may "
+    "be too narrow. objective='graph' gives arrows calibrated probabilities."
+)
 MOST_ROWS = 20_000  # that equations are fitted to; of more, some are drawn
 
 
@@ -109,7 +113,8 @@ class FittedWorld(StructuralModel):
         if not self.draws:
             return ("No graphs were drawn (n_draws=0): doubt about the graph is not shown.", HIDDEN_CAUSES)
         if np.isfinite(self.causal_graph.confidence_array[self.causal_graph.edge_array]).all():
-            return (HIDDEN_CAUSES,)
+            is_calibrated = self.causal_graph.agreement_of == LEFT_OUT_ROWS
+            return (HIDDEN_CAUSES,) if is_calibrated else (_AGREEMENT_ONLY, HIDDEN_CAUSES)
         return (
             "How sure the graph is, is not known; the bands do not cover a wrong one: fit with objective='graph', "
             f"or {FOR_CONFIDENCE}.",
