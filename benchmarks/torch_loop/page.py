@@ -1,0 +1,131 @@
+"""Both distributions as a table, in ``docs/torch.md``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.graph.scores import structural_hamming_distance
+from castlereg.markdown import markdown_table
+
+RESULTS = Path(__file__).parent / "results.csv"
+PAGE = Path(__file__).parents[2] / "docs" / "torch.md"
+NODES = 11
+Graphs = dict[tuple[str, int, int], NDArray[np.bool_]]  # by method, seed and order of the batches
+METHODS = {"loop": "the loop", "estimator": "`CastleRegressor`"}
+MARKS = "<!-- figures -->\n", "<!-- end of figures -->"
+
+
+def as_text(edges: NDArray[np.bool_]) -> str:
+    """Write a matrix of edges as hexadecimal digits."""
+    return np.packbits(edges).tobytes().hex()
+
+
+def as_edges(text: str) -> NDArray[np.bool_]:
+    """Undo :func:`as_text`."""
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8))
+    return bits[: NODES * NODES].reshape(NODES, NODES).astype(bool)
+
+
+def figures() -> str:
+    """Write the table of errors and edges, that of distances between graphs, and what they say."""
+    results = pd.read_csv(RESULTS)
+    results["graph"] = results["edges"].map(as_edges)
+    results["edges"] = results["graph"].map(np.sum)
+    one_split, splits = results[results["split"] == 0], results[results["split"] > 0]
+    seeds = one_split[one_split["batches"] == 0]
+    table = pd.DataFrame(
+        {
+            "ten fits": list(METHODS.values()),
+            "test error, ten seeds": _spread(seeds, "test_error", 3),
+            "edges, ten seeds": _spread(seeds, "edges", 1),
+            "test error, ten splits": _spread(splits, "test_error", 3),
+        }
+    )
+    graphs: Graphs = {(row.method, row.seed, row.batches): row.graph for row in one_split.itertuples()}
+    of_two = {key: graph for key, graph in graphs.items() if key[0] in METHODS}
+    farther, share = excess(of_two)
+    return "\n\n".join(
+        [
+            f"""- **With the estimator's own batches**, ten seeds: test errors differ by at most {_replayed(seeds)}, and
+  {_same_graphs(graphs)} of the ten graphs have the same edges.
+- **With batches of its own**, the loop's test error less the estimator's is {_difference(one_split, "seed")} over ten
+  seeds and {_difference(splits, "split")} over ten splits (mean ± standard error).
+- **Graphs of the same seed** are {farther:.1f} edges farther from each other between the two than within one of them.
+  If labels are swapped at random, it is as much in {share:.0%} of the cases.""",
+            markdown_table(table),
+            markdown_table(distances(of_two)),
+        ]
+    )
+
+
+def _replayed(results: pd.DataFrame) -> str:
+    errors = results.pivot_table(index="seed", columns="method", values="test_error")
+    return f"{(errors['replay'] - errors['estimator']).abs().max():.1g}"
+
+
+def _same_graphs(graphs: Graphs) -> int:
+    replayed = [
+        (graph, graphs["estimator", seed, b]) for (method, seed, b), graph in graphs.items() if method == "replay"
+    ]
+    return sum(np.array_equal(graph, other) for graph, other in replayed)
+
+
+def _spread(results: pd.DataFrame, column: str, digits: int) -> list[str]:
+    by_method = [results.loc[results["method"] == name, column] for name in METHODS]
+    shown = [[f"{v:.{digits}f}" for v in (x.mean(), x.std(), x.min(), x.max())] for x in by_method]
+    return [f"{mean} ± {std} ({lowest} to {highest})" for mean, std, lowest, highest in shown]
+
+
+def _difference(results: pd.DataFrame, by: str) -> str:
+    means = results.pivot_table(index=by, columns="method", values="test_error")
+    differences = means["loop"] - means["estimator"]
+    return f"{differences.mean():+.3f} ± {differences.std() / len(differences) ** 0.5:.3f}"
+
+
+def distances(graphs: Graphs) -> pd.DataFrame:
+    """Return mean and standard deviation of the structural Hamming distance between graphs of one split."""
+    table = []
+    for left, right in (("loop", "estimator"), ("estimator", "estimator"), ("loop", "loop")):
+        pairs = [(a, b) for a in graphs for b in graphs if (a[0], b[0]) == (left, right) and a != b]
+        row = [f"{METHODS[left]} and {METHODS[right]}"]
+        for same_seed in (True, False):
+            found = [structural_hamming_distance(graphs[a], graphs[b]) for a, b in pairs if (a[1] == b[1]) == same_seed]
+            row.append(f"{np.mean(found):.1f} ± {np.std(found):.1f}")
+        table.append(row)
+    columns = ["distance between graphs of", "same seed, batches in any order", "other seed"]
+    return pd.DataFrame(table, columns=columns)
+
+
+def excess(graphs: Graphs, repeats: int = 2000) -> tuple[float, float]:
+    """Return how much farther graphs of the two methods are from each other than those of one, seed by seed.
+
+    The second figure is the share of random labels, within each seed, that give as much.
+    """
+    seeds = sorted({seed for _, seed, _ in graphs})
+    by_seed = [[graph for key, graph in graphs.items() if key[1] == seed] for seed in seeds]
+    labels = [np.array([key[0] == "loop" for key in graphs if key[1] == seed]) for seed in seeds]
+    tables = [np.array([[structural_hamming_distance(a, b) for b in found] for a in found]) for found in by_seed]
+    rng = np.random.default_rng(0)
+
+    def mean_excess(labels: list[NDArray[np.bool_]]) -> float:
+        found = []
+        for table, label in zip(tables, labels, strict=True):
+            same = label[:, None] == label
+            found.append(table[~same].mean() - table[same & ~np.eye(len(table), dtype=bool)].mean())
+        return float(np.mean(found))
+
+    observed = mean_excess(labels)
+    drawn = [mean_excess([rng.permutation(label) for label in labels]) for _ in range(repeats)]
+    return observed, float(np.mean(np.array(drawn) >= observed))
+
+
+def write() -> None:
+    """Put the tables between their marks."""
+    text = PAGE.read_text(encoding="utf-8")
+    pattern = f"({re.escape(MARKS[0])}).*?({re.escape(MARKS[1])})"
+    PAGE.write_text(re.sub(pattern, rf"\1{figures()}\n\2", text, flags=re.DOTALL), encoding="utf-8")

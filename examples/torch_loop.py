@@ -1,0 +1,66 @@
+"""CASTLE in plain PyTorch: a training loop of your own on the diabetes table.
+
+``castlereg.torch`` has the network and the objective; the loop, the optimizer and early stopping are yours. The edges
+of the trained network become a graph.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import torch
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import train_test_split
+
+from castlereg import CausalGraph
+from castlereg.layout import Layout, Node
+from castlereg.torch import Batch, CastleNetwork, castle_loss, input_graph, standardization
+
+LAYOUT = Layout((Node(), Node("binary"), *[Node()] * 8, Node(target=True)))  # sex has two values
+
+
+def train(network: CastleNetwork, rows: Batch, validation: Batch, seed: int = 0, max_epochs: int = 200) -> None:
+    """Train until the validation error has not fallen for 30 epochs; keep the weights of the best epoch."""
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
+    order = torch.Generator().manual_seed(seed)
+    best, best_error, best_epoch = network.state_dict(), math.inf, 0
+    for epoch in range(max_epochs):
+        for step in torch.randperm(len(rows.weight), generator=order).split(32):
+            loss, _ = castle_loss(network, rows.take(step), reg_beta=0.01)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        error = squared_error(network, validation)
+        if error < best_error:
+            best, best_error, best_epoch = copy.deepcopy(network.state_dict()), error, epoch
+        if epoch - best_epoch >= 30:
+            break
+    network.load_state_dict(best)
+
+
+def squared_error(network: CastleNetwork, rows: Batch) -> float:
+    """Return the mean squared error of the target, in units of its variance."""
+    with torch.no_grad():
+        return float(((network.target_outputs(rows.inputs)[:, 0, 0] - rows.truth[:, -1, 0]) ** 2).mean())
+
+
+def main(max_epochs: int = 200) -> tuple[float, CausalGraph]:
+    """Train, print the test error and the graph, and return both."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    table = X.assign(sex=X["sex"] - 1, progression=y)
+    rest, held_out = train_test_split(table, random_state=0)
+    parts = *train_test_split(rest, test_size=0.1, random_state=0), held_out
+    by = standardization(parts[0], LAYOUT)
+    rows, validation, test = (Batch.of_table(part, LAYOUT, by) for part in parts)
+    network = CastleNetwork(LAYOUT, (11, 11), seed=0, null_loss=by.null_loss)
+    train(network, rows, validation, max_epochs=max_epochs)
+    error = squared_error(network, test)
+    graph = input_graph(network, list(table.columns), validation=validation)
+    print(f"test error {error:.3f} in units of the variance, {len(graph.edges())} edges")
+    print(graph.edges()[["cause", "effect", "weight"]].head().to_string(index=False))
+    return error, graph
+
+
+if __name__ == "__main__":
+    main()

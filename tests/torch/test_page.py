@@ -1,0 +1,43 @@
+"""The guide has the figures that were measured, and the loop of the example."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+from benchmarks.torch_loop import page
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_figures_of_the_guide_are_those_of_the_results() -> None:
+    assert f"{page.MARKS[0]}{page.figures()}\n{page.MARKS[1]}" in page.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_guide_quotes_the_loop_of_the_example_which_is_short() -> None:
+    source = (ROOT / "examples" / "torch_loop.py").read_text(encoding="utf-8")
+    functions = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)}
+    for name in ("train", "squared_error"):
+        assert str(ast.get_source_segment(source, functions[name])) in page.PAGE.read_text(encoding="utf-8")
+    assert functions["train"].end_lineno is not None
+    assert functions["train"].end_lineno - functions["train"].lineno < 30
+
+
+def test_edges_are_written_and_read() -> None:
+    edges = np.random.default_rng(0).random((page.NODES, page.NODES)) < 0.3
+    np.testing.assert_array_equal(page.as_edges(page.as_text(edges)), edges)
+
+
+def test_graphs_of_two_methods_that_always_differ_are_found_to_differ() -> None:
+    """Two graphs, one of each method in every seed: labels at random hardly ever separate them as well."""
+    one, two = np.zeros((3, 3), bool), np.triu(np.ones((3, 3), bool), 1)
+    graphs = {
+        (method, seed, b): graph
+        for method, graph in (("loop", one), ("estimator", two))
+        for seed in range(5)
+        for b in range(3)
+    }
+    assert page.excess(graphs, repeats=200) == (3.0, 0.0)
+    same = {key: one for key in graphs}
+    assert page.excess(same, repeats=10) == (0.0, 1.0)
