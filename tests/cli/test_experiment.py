@@ -121,7 +121,8 @@ def test_a_missing_table_is_named_once_and_the_rest_is_written(tmp_path: Path, m
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = RUN.invoke(app, ["experiment", "counting", "--output", str(tmp_path / "file" / "out"), "--quiet"])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
+    assert "cannot make the folder of results" in result.stderr
     assert "give another --output" in result.stderr
 
 

@@ -40,11 +40,11 @@ def experiment(
     """Run the paper's tables and figures again."""
     if names and (every or show):
         stop(f"{'--all' if every else '--list'} and names of experiments: leave one of the two out")
+    from castlereg.paper.experiments.cluster import on_cluster
     from castlereg.paper.experiments.description import SCALES
     from castlereg.paper.experiments.registry import EXPERIMENTS, experiment_named
     from castlereg.paper.experiments.results import write_page
     from castlereg.paper.experiments.runner import run
-    from castlereg.paper.experiments.workers import on_cluster
 
     if show:
         known = [(one.name, one.shown_in, one.title) for one in EXPERIMENTS.values()]
@@ -64,6 +64,10 @@ def experiment(
     if page_path is not None:
         page_path.parent.mkdir(parents=True, exist_ok=True)
         check_writable(page_path)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        stop(f"cannot make the folder of results ({reason(error)}): give another --output")
     try:
         with nullcontext() if cluster is None else on_cluster(cluster):
             outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not (quiet or as_json))

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 
@@ -23,8 +21,6 @@ class Counting(Experiment):
     count: int = 4
     seconds: float = 0.0
     fails_at: int = -1
-    dies_at: int = -1  # once, if there is a folder to remember it in
-    folder: str = ""
 
     def units(self, scale: Scale) -> list[Settings]:
         return [{"n": n, "scale": scale} for n in range(self.count)]
@@ -34,11 +30,6 @@ class Counting(Experiment):
         time.sleep(self.seconds)
         if n == self.fails_at:
             raise FileNotFoundError(f"no table {n}")
-        mark = Path(self.folder) / f"died-{n}" if self.folder else None
-        if n == self.dies_at and (mark is None or not mark.exists()):
-            if mark is not None:
-                mark.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
         return [{"square": n * n / 7, "text": "a|b"}]
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:

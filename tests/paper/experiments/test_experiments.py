@@ -13,6 +13,7 @@ from castlereg.cli import app
 from castlereg.paper.experiments import SCALES, printed
 from castlereg.paper.experiments.protocol import METHODS, ranks
 from castlereg.paper.experiments.registry import EXPERIMENTS
+from castlereg.work import item_key
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -20,7 +21,7 @@ from castlereg.paper.experiments.registry import EXPERIMENTS
 def test_units_are_plain_and_different(name: str, scale: str) -> None:
     experiment = EXPERIMENTS[name]
     units = experiment.units(scale)  # type: ignore[arg-type]
-    assert len({experiment.key(unit) for unit in units}) == len(units)
+    assert len({item_key(experiment.item(unit)) for unit in units}) == len(units)
     assert units or experiment.sources
     for unit in units:
         assert json.loads(json.dumps(unit)) == dict(unit)

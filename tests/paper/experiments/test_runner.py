@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from joblib import parallel_config
 
-from castlereg.paper.experiments import registry, workers
-from castlereg.paper.experiments.results import write_results
+from castlereg.paper.experiments import cluster as dask_cluster
+from castlereg.paper.experiments import registry
+from castlereg.paper.experiments.cluster import on_cluster
 from castlereg.paper.experiments.runner import run, waiting_units
-from castlereg.paper.experiments.workers import on_cluster
 from tests.paper.experiments.counting import Counting, Doubling, Locating
 
 ROOT = Path(__file__).parents[3]
@@ -73,22 +72,6 @@ def test_a_unit_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> 
     assert run([Counting()], "quick", tmp_path, verbose=False)["counting"].n_new == 1
 
 
-def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
-    marks = tmp_path / "marks"
-    marks.mkdir()
-    outcome = run([Counting(3, dies_at=1, folder=str(marks))], "quick", tmp_path, jobs=2, verbose=False)["counting"]
-    assert outcome.complete
-    assert len(outcome.results) == 3
-
-
-def test_a_unit_that_always_kills_its_worker_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_MOST_ATTEMPTS", 1)
-    outcome = run([Counting(count=1, dies_at=0)], "quick", tmp_path, jobs=2, verbose=False)["counting"]
-    assert outcome.messages == [
-        "1 unit: its worker died (TerminatedWorkerError), perhaps for want of memory: run again with fewer --jobs"
-    ]
-
-
 def test_experiments_read_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.EXPERIMENTS, "counting", Counting())
     outcomes = run([Doubling(count=2)], "quick", tmp_path, verbose=False)
@@ -96,33 +79,21 @@ def test_experiments_read_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert outcomes["doubling"].results["experiment"].tolist() == ["counting"] * 4 + ["doubling"] * 2
 
 
-def test_a_file_that_cannot_be_used_stops_no_other_experiment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.EXPERIMENTS, "counting", Counting())
-    (tmp_path / "doubling.sqlite").write_bytes(b"not a database at all, but long enough to be read as one" * 20)
-    outcomes = run([Counting(), Doubling(count=2)], "quick", tmp_path, verbose=False)
-    assert outcomes["counting"].complete
-    assert "move it away" in outcomes["doubling"].messages[0]
-
-
-def test_joblibs_configuration_decides_where_units_run(tmp_path: Path) -> None:
-    def here(folder: str, **options: Any) -> bool:
-        results = run([Locating()], "quick", tmp_path / folder, verbose=False, **options)["counting"].results
-        return set(results["process"]) == {os.getpid()}
-
-    assert here("default")
-    assert not here("jobs", jobs=2)
-    with parallel_config(n_jobs=2):
-        assert not here("configured")
-        assert here("one", jobs=1)
-    with parallel_config("threading", n_jobs=2):
-        assert here("threads")
+def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    run([Counting()], "quick", tmp_path, verbose=False)
+    damaged = sorted((tmp_path / "units").iterdir())[0]
+    damaged.write_bytes(damaged.read_bytes()[:20])
+    with pytest.raises(ValueError, match=rf"{damaged.name} is not the result of an item .* delete it and run again"):
+        run([Counting()], "quick", tmp_path, verbose=False)
+    damaged.unlink()
+    assert run([Counting()], "quick", tmp_path, verbose=False)["counting"].n_new == 1
 
 
 def test_stopped_by_the_keyboard_keeps_what_is_done(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     process = started(tmp_path, "stopped")
     experiment = Counting(count=12, seconds=0.1)
-    for _ in range(600):
+    for _ in range(2400):
         if process.poll() is not None or len(waiting_units(experiment, "quick", tmp_path / "stopped")) < 12:
             break
         time.sleep(0.05)
@@ -136,7 +107,7 @@ def test_stopped_by_the_keyboard_keeps_what_is_done(tmp_path: Path) -> None:
 def test_killed_three_times_gives_the_same_bytes(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     whole = started(tmp_path, "whole")
-    draw, store = random.Random(3), tmp_path / "killed" / "counting.sqlite"
+    draw, store = random.Random(3), tmp_path / "killed" / "units"
     for _ in range(3):
         process = started(tmp_path, "killed")
         for _ in range(600):  # until it has begun
@@ -157,27 +128,19 @@ def test_killed_three_times_gives_the_same_bytes(tmp_path: Path) -> None:
         assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_a_cluster_gives_what_this_machine_gives_also_when_a_worker_is_killed(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    experiment = Counting(count=16, seconds=0.2)
-    here = run([experiment], "quick", tmp_path / "here", verbose=False)["counting"]
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options, host="127.0.0.1", silence_logs=50) as cluster:
-        worker = next(iter(cluster.workers.values()))
-        killer = subprocess.Popen([sys.executable, "-c", f"import time, os; time.sleep(1); os.kill({worker.pid}, 9)"])
-        with on_cluster(cluster.scheduler_address):
-            there = run([experiment], "quick", tmp_path / "there", verbose=False)
-        killer.wait()
-    for folder, outcome in (("here", here), ("there", there["counting"])):
-        assert outcome.complete
-        write_results(experiment, outcome, tmp_path / folder)
-    csv = [(tmp_path / folder / "counting" / "table.csv").read_bytes() for folder in ("here", "there")]
-    assert csv[0] == csv[1]
+@pytest.mark.xdist_group("dask")
+def test_a_cluster_gives_what_this_machine_gives(tmp_path: Path, dask_cluster: Any) -> None:
+    here = run([Counting()], "quick", tmp_path / "here", verbose=False)["counting"]
+    with on_cluster(dask_cluster.scheduler_address):
+        there = run([Counting()], "quick", tmp_path / "there", verbose=False)["counting"]
+        processes = run([Locating()], "quick", tmp_path / "processes", verbose=False)["counting"].results["process"]
+    assert there.results.equals(here.results)
+    assert os.getpid() not in set(processes)
 
 
 def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(workers, "_PATIENCE", "1s")
+    monkeypatch.setattr(dask_cluster, "_PATIENCE", "1s")
     with (
         pytest.raises(ConnectionError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"),
         on_cluster("tcp://127.0.0.1:9"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,10 +81,9 @@ class Experiment(ABC):
         """Say what a reader of the table must know."""
         return ""
 
-    def key(self, settings: Settings) -> str:
-        """Return what a unit's results are kept under."""
-        written = json.dumps([self.name, self.revision, dict(settings)], sort_keys=True)
-        return hashlib.sha256(written.encode()).hexdigest()
+    def item(self, settings: Settings) -> dict[str, Any]:
+        """Return a unit as a work item, everything that its results depend on."""
+        return {"experiment": self.name, "revision": self.revision, "settings": dict(settings)}
 
 
 def table_of(units: list[Settings], records: list[list[Record]]) -> pd.DataFrame:

@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from joblib import parallel_config
 from tqdm.auto import tqdm
 
-from castlereg.paper.experiments.description import Experiment, Scale, Settings, table_of
+from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings, table_of
 from castlereg.paper.experiments.registry import experiment_named
-from castlereg.paper.experiments.store import Store, StoreError
-from castlereg.paper.experiments.workers import Done, Task, run_unit, run_units
+from castlereg.work import Done, ResultFolder, finished_items, item_key
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,15 @@ def run(
 ) -> dict[str, Outcome]:
     """Run the units of experiments that are not done yet, and of those that they read.
 
-    Each unit is kept as soon as it is done, so that a run that was stopped goes on where it was.
+    Units are work items, see :func:`castlereg.work.run_items`: each is kept as soon as it is done, so that a run that
+    was stopped goes on where it was, and several processes and machines may share the folder.
 
     Parameters
     ----------
     experiments : sequence of Experiment
     scale : {"quick", "standard", "paper"}
     folder : Path
-        Where results are kept, one file per experiment.
+        Where results are kept, one file per unit.
     jobs : int, optional
         Units side by side, each on one core, on the backend that :func:`joblib.parallel_config` chooses: processes of
         this machine by default. 1, the default there, runs them in this process.
@@ -79,16 +81,19 @@ def run(
     dict of str to Outcome
         By name, of the experiments asked for.
     """
-    work = {one.name: _Work(one, scale, folder) for one in with_sources(experiments)}
-    waiting = [task for one in work.values() for task in one.waiting]
-    n_units = sum(len(one.units) for one in work.values())
+    listed, store = with_sources(experiments), _units_of(folder)
+    there = store.keys()
+    n_units = sum(len(one.units(scale)) for one in listed)
+    waiting = [(one, unit) for one in listed for unit in one.units(scale) if item_key(one.item(unit)) not in there]
+    failed: dict[str, str] = {}
     bar = tqdm(total=n_units, initial=n_units - len(waiting), unit="unit", disable=not verbose, smoothing=0.05)
     with bar:
-        for done in _running(waiting, jobs):
-            bar.set_postfix_str(done.experiment)
-            work[done.experiment].keep(done)
+        for done in _running(waiting, store, jobs):
+            bar.set_postfix_str(done.item["experiment"])
+            if done.error:
+                failed[item_key(done.item)] = done.error
             bar.update()
-    own = {name: one.outcome() for name, one in work.items()}
+    own = {one.name: _outcome(one, scale, store, there, failed) for one in listed}
     return {
         experiment.name: _joined([own[one.name] for one in with_sources([experiment])]) for experiment in experiments
     }
@@ -106,57 +111,48 @@ def with_sources(experiments: Sequence[Experiment]) -> list[Experiment]:
 
 def waiting_units(experiment: Experiment, scale: Scale, folder: Path) -> list[Settings]:
     """Return the units of this experiment that a run would do; touches no file."""
-    units = experiment.units(scale)
-    path = folder / f"{experiment.name}.sqlite"
-    there = Store(path).records(map(experiment.key, units)) if path.exists() else {}
-    return [unit for unit in units if experiment.key(unit) not in there]
+    there = _units_of(folder).keys()
+    return [unit for unit in experiment.units(scale) if item_key(experiment.item(unit)) not in there]
 
 
-class _Work:
-    """Units of one experiment while they run."""
+def _units_of(folder: Path) -> ResultFolder:
+    return ResultFolder(folder / "units")
 
-    def __init__(self, experiment: Experiment, scale: Scale, folder: Path) -> None:
-        self.experiment, self.scale, self.units = experiment, scale, experiment.units(scale)
-        self.failed: list[tuple[Settings, str]] = []
-        self.waiting: list[Task] = []
-        self.store: Store | None = None
-        if not self.units:
-            return
-        try:
-            self.store = Store(folder / f"{experiment.name}.sqlite")
-            there = self.store.records(self.keys)
-        except StoreError as error:  # the other experiments go on
-            self.failed = [(unit, str(error)) for unit in self.units]
-            return
-        pairs = zip(self.units, self.keys, strict=True)
-        self.waiting = [Task(experiment, unit) for unit, key in pairs if key not in there]
 
-    @property
-    def keys(self) -> list[str]:
-        return [self.experiment.key(unit) for unit in self.units]
+def _running(waiting: list[tuple[Experiment, Settings]], store: ResultFolder, jobs: int | None) -> Iterator[Done]:
+    """Run units, the longest first so that none is left alone at the end, those that are timed one by one here."""
+    ordered = sorted(waiting, key=lambda unit: unit[0].cost(unit[1]), reverse=True)
+    measure = _Measure({experiment.name: experiment for experiment, _ in waiting})
+    together, timed = ([one.item(unit) for one, unit in ordered if one.timed == timed] for timed in (False, True))
+    yield from finished_items(measure, together, store.path, n_jobs=jobs)
+    with parallel_config("sequential"):
+        yield from finished_items(measure, timed, store.path, n_jobs=1)
 
-    def keep(self, done: Done) -> None:
-        error = done.error
-        if not error:
-            assert self.store is not None
-            try:
-                self.store.put(self.experiment.key(done.settings), done.settings, done.records, done.seconds)
-            except StoreError as full:
-                error = str(full)
-        if error:
-            self.failed.append((done.settings, error))
 
-    def outcome(self) -> Outcome:
-        if self.store is None:
-            return Outcome(pd.DataFrame(), len(self.units), 0, tuple(self.failed), self.scale)
-        there = self.store.records(self.keys)
-        kept = [(unit, there[key]) for unit, key in zip(self.units, self.keys, strict=True) if key in there]
-        results = table_of([unit for unit, _ in kept], [records for _, records in kept])
-        order = {key: place for place, key in enumerate(self.keys)}
-        failed = sorted(self.failed, key=lambda one: order[self.experiment.key(one[0])])
-        n_new = len(self.waiting) - len(failed)
-        results = results.assign(experiment=self.experiment.name)
-        return Outcome(results, len(self.units), n_new, tuple(failed), self.scale)
+@dataclass(frozen=True)
+class _Measure:
+    """What is done with an item: the experiment that it names measures its settings."""
+
+    experiments: dict[str, Experiment]
+
+    def __call__(self, item: dict[str, Any]) -> list[Record]:
+        return self.experiments[item["experiment"]].measure(item["settings"])
+
+
+def _outcome(
+    experiment: Experiment, scale: Scale, store: ResultFolder, before: set[str], failed: dict[str, str]
+) -> Outcome:
+    """Collect what became of the units of an experiment, in their order."""
+    units = {item_key(experiment.item(unit)): unit for unit in experiment.units(scale)}
+    there = store.read(units)
+    results = table_of([units[key] for key in there], [done.result for done in there.values()])
+    return Outcome(
+        results.assign(experiment=experiment.name),
+        len(units),
+        len(there.keys() - before),
+        tuple((unit, failed[key]) for key, unit in units.items() if key in failed),
+        scale,
+    )
 
 
 def _joined(parts: list[Outcome]) -> Outcome:
@@ -168,10 +164,3 @@ def _joined(parts: list[Outcome]) -> Outcome:
         tuple(one for part in parts for one in part.failed),
         parts[0].scale,
     )
-
-
-def _running(tasks: list[Task], jobs: int | None) -> Iterator[Done]:
-    """Run tasks, the longest first so that none is left alone at the end, those that are timed one by one here."""
-    ordered = sorted(tasks, key=lambda task: task.experiment.cost(task.settings), reverse=True)
-    yield from run_units([task for task in ordered if not task.experiment.timed], jobs)
-    yield from map(run_unit, (task for task in ordered if task.experiment.timed))

@@ -1,0 +1,1 @@
+"""A thousand small fits on this machine, on Dask and on Ray."""
