@@ -19,6 +19,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.target_losses import TargetLoss
+
 Kind = Literal["numeric", "binary", "categorical"]
 
 
@@ -42,6 +44,10 @@ class Node:
         :func:`castlereg.data.table.smooth_clip`.
     extra : int
         Number of further channels that follow from the value of a numeric node and only enter the network.
+    loss : TargetLoss, optional
+        Of a numeric target, instead of the squared error.
+    monotone : {0, 1, -1}
+        Whether the targets never fall (1) or never rise (-1) as a feature's value grows, see :mod:`castlereg.monotone`.
     """
 
     kind: Kind = "numeric"
@@ -50,6 +56,8 @@ class Node:
     missing: bool = False
     clipped: bool = False
     extra: int = 0
+    loss: TargetLoss | None = None
+    monotone: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -64,6 +72,15 @@ class Node:
             raise ValueError(f"only numeric nodes can be clipped, not {self.kind} ones")
         if self.extra < 0 or (self.extra and (self.target or self.kind != "numeric")):
             raise ValueError(f"only numeric features have extra channels, got extra={self.extra}")
+        if self.loss is not None and not (self.target and self.kind == "numeric"):
+            raise ValueError(f"only numeric targets have a loss of their own, got loss={self.loss}")
+        if self.monotone and (self.target or self.kind == "categorical" or self.monotone not in (1, -1)):
+            raise ValueError(f"only features whose values have an order are monotone, got monotone={self.monotone}")
+
+    @property
+    def outputs(self) -> int:
+        """Number of outputs of the node's sub-network."""
+        return self.levels if self.loss is None else self.loss.n_outputs
 
     @property
     def channels(self) -> int:
@@ -171,38 +188,66 @@ class Layout:
 
     @cached_property
     def output_width(self) -> int:
-        """Outputs of each sub-network: the most levels that any node has."""
-        return max(node.levels for node in self.nodes)
+        """Outputs of each sub-network: the most that any node has."""
+        return max(node.outputs for node in self.nodes)
 
     @cached_property
     def output_channels(self) -> NDArray[np.int64]:
         """Channel that each output predicts, shape (nodes, output_width); see :attr:`output_used`."""
         first = np.searchsorted(self.channel_nodes, np.arange(self.n_nodes))
-        return np.where(self.output_used, first[:, None] + np.arange(self.output_width), first[:, None])
+        of_levels = np.arange(self.output_width) < np.array([node.levels for node in self.nodes])[:, None]
+        return np.where(of_levels, first[:, None] + np.arange(self.output_width), first[:, None])
 
     @cached_property
     def output_used(self) -> NDArray[np.bool_]:
         """Which outputs mean something, shape (nodes, output_width); nodes with few levels leave some unused."""
-        levels = np.array([node.levels for node in self.nodes])
-        return np.arange(self.output_width) < levels[:, None]
+        outputs = np.array([node.outputs for node in self.nodes])
+        return np.arange(self.output_width) < outputs[:, None]
 
     @cached_property
     def alike(self) -> tuple[tuple[Node, slice], ...]:
-        """Neighbouring nodes of one kind and number of levels: one of them, and where they stand."""
+        """Neighbouring nodes of one loss and number of levels: one of them, and where they stand."""
         runs, first = [], 0
-        for _, run in itertools.groupby(self.nodes, key=lambda node: (node.kind, node.levels)):
+        for _, run in itertools.groupby(self.nodes, key=lambda node: (node.kind, node.levels, node.loss)):
             nodes = list(run)
             runs.append((nodes[0], slice(first, first + len(nodes))))
             first += len(nodes)
         return tuple(runs)
+
+    @cached_property
+    def is_squared(self) -> NDArray[np.bool_]:
+        """Whether each node has the squared error as its loss, shape (nodes,)."""
+        return np.array([node.kind == "numeric" and node.loss is None for node in self.nodes])
+
+    @cached_property
+    def is_monotone(self) -> bool:
+        """Whether the targets are to rise or fall with any feature."""
+        return any(node.monotone for node in self.nodes)
 
     def is_kind(self, kind: Kind) -> NDArray[np.bool_]:
         """Whether each node is of this kind, shape (nodes,)."""
         return np.array([node.kind == kind for node in self.nodes])
 
     def edge_mask(self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
-        """Which inputs may enter which sub-network: 1.0 or 0.0, shape (inputs, nodes), by :meth:`possible_edges`."""
-        return self.possible_edges(without, allowed)[self.input_nodes].astype(np.float32)
+        """Which inputs may enter which sub-network: 1.0 or 0.0, shape (inputs, nodes), by :meth:`possible_edges`.
+
+        Of a monotone feature only its value enters the targets', and that it is missing; waves and seasons go up and
+        down.
+        """
+        mask = self.possible_edges(without, allowed)[self.input_nodes]
+        if self.is_monotone:
+            mask[self._waves_of_monotone[:, None], list(self.targets)] = False
+        return mask.astype(np.float32)
+
+    @property
+    def _waves_of_monotone(self) -> NDArray[np.int64]:
+        first = 0
+        waves = np.zeros(self.n_inputs, bool)
+        waves[self.n_channels :] = True
+        for node in self.nodes:
+            waves[first + node.levels : first + node.levels + node.extra] = True
+            first += node.channels
+        return np.flatnonzero(waves & np.array([node.monotone != 0 for node in self.nodes])[self.input_nodes])
 
     def possible_edges(
         self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None

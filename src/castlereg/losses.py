@@ -1,5 +1,7 @@
 """Losses of cells: squared error, logistic or softmax by the kind of node, in units that all kinds share.
 
+A numeric target may have another loss, see :mod:`castlereg.target_losses`.
+
 Arrays are JAX's in training, and NumPy's once a model is fitted.
 """
 
@@ -14,6 +16,9 @@ from jax import Array
 
 from castlereg.data.table import Standardization, standardize
 from castlereg.layout import Layout, Node
+from castlereg.target_losses import Huber as Huber
+from castlereg.target_losses import Poisson as Poisson
+from castlereg.target_losses import Quantiles as Quantiles
 
 
 class Batch(NamedTuple):
@@ -71,6 +76,11 @@ def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | Non
         used = jnp.asarray(layout.output_used)[nodes]
         softmax = softmax_loss(jnp.where(used, outputs, -1e30), jnp.where(used, truth, 0.0))
         losses = jnp.where(jnp.asarray(is_categorical)[nodes], softmax, losses)
+    for loss in {node.loss: None for node in layout.nodes if node.loss is not None}:
+        has_loss = jnp.asarray([node.loss == loss for node in layout.nodes])[nodes]
+        own = outputs[..., : loss.n_outputs]
+        own = loss.losses(jnp.where(has_loss[:, None], own, 0.0), jnp.where(has_loss, truth[..., 0], 0.0))
+        losses = jnp.where(has_loss, own, losses)
     return losses
 
 
@@ -91,6 +101,8 @@ def softmax_loss(logits: Array, truth: Array) -> Array:
 
 
 def _losses_of_kind(node: Node, outputs: Array, truth: Array) -> Array:
+    if node.loss is not None:
+        return node.loss.losses(outputs[..., : node.outputs], truth[..., 0])
     if node.kind == "categorical":
         return softmax_loss(outputs[..., : node.levels], truth[..., : node.levels])
     loss = squared_error if node.kind == "numeric" else logistic_loss
@@ -131,8 +143,8 @@ def as_batch(encoded: Any, weight: Any, by: Standardization, layout: Layout) -> 
     """
     xp = encoded.__array_namespace__()
     x = standardize(encoded, by, layout)
-    numeric = layout.is_kind("numeric")[layout.channel_nodes]
-    truth = x if numeric.all() else xp.where(numeric, x, encoded)
+    squared = layout.is_squared[layout.channel_nodes]
+    truth = x if squared.all() else xp.where(squared, x, encoded)
     truth = truth[..., None] if layout.n_channels == layout.n_nodes else truth[..., layout.output_channels]
     if not layout.has_missing:
         return Batch(x, truth, weight)
