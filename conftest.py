@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 
 import jax
 import pytest
 from jax.sharding import Mesh
 
 from castlereg.training import devices, program
+
+# Modules for packages that tests run without are not imported for their doctests.
+_FOR_PACKAGES = {"autogluon": "autogluon", "tabarena": "tabarena", "pytabkit_benchmark": "pytabkit"}
+collect_ignore = [
+    f"src/castlereg/integrations/{module}.py" for module, package in _FOR_PACKAGES.items() if find_spec(package) is None
+]
+# Its doctests need an extra.
+collect_ignore_glob = [] if find_spec("torch") else ["src/castlereg/torch/*"]
 
 # XLA's older way to compile fused operations takes a quarter of the time; its programs are slower. Processes that
 # tests start inherit it, except for the journey, which runs as users do.

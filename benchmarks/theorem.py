@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -86,7 +87,7 @@ def perturbations(n_draws: int = 200) -> pd.DataFrame:
             parameters, np.asarray(batch.inputs), bound.sigma, model.model_.networks.layout.edge_mask(), n_draws=n_draws
         )
         norm = np.mean([np.linalg.norm(rng.standard_normal((width, width)), 2) for _ in range(n_draws)])
-        claimed = np.sqrt(2 * np.log(2 * np.e * bound.width))
+        claimed = np.sqrt(2 * np.log(2 * math.e * bound.width))
         table.append(
             {
                 "width": width,

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sqlite3
 import sys
 import time
 from collections.abc import Callable
@@ -132,10 +131,9 @@ def _content(path: Path) -> Any:
         return path.read_bytes()
     found: dict[str, Any] = {}
     for file in sorted(path.rglob("*")):
-        if file.suffix == ".sqlite":
-            with sqlite3.connect(file) as connection:
-                found[file.name] = sorted(connection.execute("SELECT key, settings, records FROM units").fetchall())
-            connection.close()
+        if file.suffix == ".json":
+            unit = json.loads(file.read_bytes())
+            found[file.name] = [unit["item"], unit["result"]]
         elif file.suffix in (".csv", ".md"):
             found[str(file.relative_to(path))] = file.read_text(encoding="utf-8")
     return json.loads(json.dumps(found))
@@ -164,7 +162,7 @@ def _die_at_event(place: Path, at: int) -> None:
             die()
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if event in ("open", "os.rename", "os.remove", "os.chmod", "os.mkdir", "sqlite3.connect"):
+        if event in ("open", "os.rename", "os.remove", "os.chmod", "os.mkdir"):
             path = str(arguments[0])
             if str(place) in path or not path.startswith("/"):
                 count()

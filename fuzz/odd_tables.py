@@ -239,11 +239,11 @@ def _estimator(structure: Rng, rng: Rng, task: str, frame: pd.DataFrame) -> Any:
         "hidden_layer_sizes": [(4,), (4,), (3, 3), ()][int(structure.integers(4))],
         "max_epochs": 1 + int(rng.integers(2)),
         "random_state": int(rng.integers(100)),
-        "batch_size": 16,
+        "recipe": Recipe(batch_size=16),
     }
     is_castle, is_cv = structure.random() < 0.7, structure.random() < 0.12
     if structure.random() < 0.3:
-        options["recipe"] = Recipe(scaling="robust")
+        options["recipe"] = Recipe(scaling="robust", batch_size=16)
     if structure.random() < 0.15 and not is_cv:
         options |= {"n_members": 2, "bootstrap": bool(rng.random() < 0.5)}
     if frame.shape[1] and rng.random() < 0.1:
@@ -256,8 +256,12 @@ def _estimator(structure: Rng, rng: Rng, task: str, frame: pd.DataFrame) -> Any:
     if is_castle:
         if structure.random() < 0.15:
             options["objective"] = "graph"
-        classes = {"numbers": CastleRegressor, "classes": CastleClassifier, "several": CastleMultiOutput}
+        classes: dict[str, Any] = {
+            "numbers": CastleRegressor,
+            "classes": CastleClassifier,
+            "several": CastleMultiOutput,
+        }
         return classes[task](0.05, **options)
     regularizers = [(), (L2(0.01),), (Dropout(0.2),)][int(structure.integers(3))]
-    plain = {"numbers": NetworkRegressor, "classes": NetworkClassifier, "several": NetworkMultiOutput}
+    plain: dict[str, Any] = {"numbers": NetworkRegressor, "classes": NetworkClassifier, "several": NetworkMultiOutput}
     return plain[task](regularizers, **options)

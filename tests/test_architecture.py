@@ -18,9 +18,10 @@ PACKAGE = Path(castlereg.__file__).parent
 # each other.
 LEVELS: list[tuple[str, ...]] = [
     ("options", "notices", "random_streams", "atomic_write", "markdown", "digits", "signals", "forks"),
+    ("target_losses", "work"),
     ("layout",),
     ("data", "network"),
-    ("losses", "acyclicity", "discovery"),
+    ("losses", "acyclicity", "discovery", "monotone"),
     ("castle",),
     ("regularizers", "graph"),
     ("training",),
@@ -28,9 +29,9 @@ LEVELS: list[tuple[str, ...]] = [
     ("search",),
     ("structural",),
     ("estimators",),
-    ("synthetic", "persistence", "onnx", "comparison", "evaluation", "explanation"),
+    ("synthetic", "persistence", "onnx", "comparison", "evaluation", "explanation", "integrations", "torch"),
     ("report",),
-    ("cli", "paper"),
+    ("cli", "paper", "callbacks"),
 ]
 RANK = {name: rank for rank, names in enumerate(LEVELS) for name in names}
 LAZY = {("cli", "paper")}  # two commands load the paper when they are run

@@ -71,6 +71,15 @@ def test_examples_without_their_table_say_so(
     assert "CASTLEREG_DATA" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("name", "needed"), [("torch_loop", "torch"), ("torch_skorch", "skorch")])
+def test_examples_in_pytorch_run(name: str, needed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip(needed)
+    example(name).main(max_epochs=5)
+    printed = capsys.readouterr().out
+    assert "test" in printed
+    assert len(printed.splitlines()) >= 3  # the graph has edges
+
+
 PAGES = [
     "README.md",
     *(
@@ -93,8 +102,12 @@ PAGES = [
             "experiments",
             "report",
             "devices",
+            "clusters",
             "big_data",
             "explain",
+            "losses",
+            "training",
+            "torch",
         )
     ),
 ]
@@ -105,9 +118,11 @@ PAGES = [
 def test_code_of_the_pages_runs(page: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """From top to bottom, later blocks using what earlier ones made."""
     mpl.use("agg")
-    if page == "docs/explain.md":
-        pytest.importorskip("shap")
+    needed = {"docs/explain.md": "shap", "docs/torch.md": "torch"}.get(page)
+    if needed is not None:
+        pytest.importorskip(needed)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # workers compile as this process does: same bits
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
     assert blocks
     made = {"__name__": "__main__"}  # dataclasses look their module up

@@ -30,7 +30,10 @@ _HOMES = {
     "use_devices": "training.devices",
     "write_report": "report",
 }  # all others are estimators
-_SUBMODULES = ("acyclicity", "castle", "estimators", "graph", "paper", "regularizers", "structural", "synthetic")
+_SUBMODULES = {
+    *("acyclicity", "callbacks", "castle", "estimators", "graph", "paper", "regularizers", "structural", "synthetic"),
+    "work",
+}
 
 __all__ = [
     "Castle",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -60,9 +61,9 @@ class TargetScores:
 
     @property
     def verdict(self) -> str:
-        """Say that the model is not better than the constant prediction, by R2 or log loss; empty if it is."""
-        score = next(score for score in self.scores if score.measure in ("R2", "log loss"))
-        sign = 1 if score.measure == "R2" else -1
+        """Say that the model is not better than the constant prediction, by D2, R2 or log loss; empty if it is."""
+        score = next(score for score in self.scores if score.measure in ("D2", "R2", "log loss"))
+        sign = -1 if score.measure == "log loss" else 1
         worst = score.low if sign > 0 else score.high
         if sign * score.value <= sign * score.constant:
             return f"no better than predicting {self.constant}"
@@ -111,7 +112,8 @@ def evaluate(
 ) -> Evaluation:
     """Score a fitted model on rows whose targets are known.
 
-    Numbers are scored by R2, RMSE and MAE; classes by accuracy, balanced accuracy, AUROC (the mean over classes, each
+    Numbers are scored by R2, RMSE and MAE, and those with a loss of their own by D2, the share of that loss which is
+    explained; classes by accuracy, balanced accuracy, AUROC (the mean over classes, each
     against the rest), log loss and Brier score. A model that was fitted by folds also shows how many rows are in its
     90 % intervals or class sets; of more than 2,000 rows, a random 2,000 are used for that.
 
@@ -211,16 +213,29 @@ def target_scores(
     ``truth`` are values, or the codes of classes.
     """
     is_numeric = isinstance(target, NumericTarget)
-    measured = numeric_measures if is_numeric else class_measures
     everything = np.ones((1, len(truth)))
-    if is_numeric:
-        constant = np.full(len(truth), truth.mean())
+    if isinstance(target, NumericTarget):
+        measured: Callable[..., Measures] = partial(_own_measures, target)
+        constant = target.predicted(target.constant(truth))
     else:
+        measured = class_measures
         constant = np.tile(np.bincount(truth, minlength=predicted.shape[1]) / len(truth), (len(truth), 1))
     value, of_constant = (measured(truth, values, everything) for values in (predicted, constant))
     draws = _bootstrap(lambda counts: measured(truth, predicted, counts), len(truth), seed, verbose)
     scores = (Score(name, float(value[name][0]), *_ends(draws[name]), float(of_constant[name][0])) for name in value)
     return TargetScores(target.name, "regression" if is_numeric else "classification", tuple(scores))
+
+
+def _own_measures(
+    target: NumericTarget, truth: NDArray[np.float64], predicted: NDArray[np.float64], counts: NDArray[np.float64]
+) -> Measures:
+    """Return :func:`numeric_measures`; first D2, the share of a target's own loss that is explained, if it has one."""
+    measures = numeric_measures(truth, predicted, counts)
+    if target.loss is None:
+        return measures
+    constant = target.predicted(target.constant(truth))
+    losses, null = (counts @ target.errors_of_predictions(values, truth) for values in (predicted, constant))
+    return {"D2": 1 - _ratio(losses, null), **measures}
 
 
 def numeric_measures(

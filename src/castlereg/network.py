@@ -31,7 +31,7 @@ LayerHook = Callable[[int, Array], Array]
 _FREQUENCIES = 16  # of each embedded value
 _SPREAD_OF_FREQUENCIES = 0.05  # at the start: slow waves, nearly straight within the usual range of a column
 # Of cos(2 pi t) in powers of t squared, highest first; within 8e-7 for t from -1/2 to 1/2.
-_COSINE = (-21.0711056, 58.7904921, -85.2716215, 64.9286574, -19.7389804, 0.999999211)
+COSINE = (-21.0711056, 58.7904921, -85.2716215, 64.9286574, -19.7389804, 0.999999211)
 _SPREAD_OF_LOGITS = np.pi / np.sqrt(3)  # standard deviation of the logistic distribution
 
 
@@ -229,8 +229,8 @@ def _wave(turns: Array) -> Array:
     # XLA calls the library for every single cosine. A polynomial takes a fraction of the time.
     rest = turns - jnp.round(turns)
     square = rest * rest
-    value = jnp.full_like(square, _COSINE[0])
-    for coefficient in _COSINE[1:]:
+    value = jnp.full_like(square, COSINE[0])
+    for coefficient in COSINE[1:]:
         value = value * square + coefficient
     return value
 

@@ -30,6 +30,7 @@ from castlereg.data.targets import NumericTarget, Target
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.fitted import Blend, FittedModel, Networks
 from castlereg.network import Embedding, Parameters
+from castlereg.target_losses import Quantiles
 
 if TYPE_CHECKING:
     import onnx
@@ -47,8 +48,8 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     all others, booleans among them. Dates are days since 1970, durations are days. A missing number is NaN, a missing
     text is empty; :func:`onnx_inputs` makes the inputs of a frame. The output ``prediction`` is what ``predict``
     returns: values, or labels as text, int64, float64 or booleans. Classifiers have ``probabilities`` too, as
-    ``predict_proba``. Of several targets with classes among them, every target has its own outputs,
-    ``prediction_<target>`` and ``probabilities_<target>``.
+    ``predict_proba``, and a target of quantiles has ``quantiles``, as ``predict_quantiles``. Of several targets with
+    classes among them, every target has its own outputs, ``prediction_<target>`` and ``probabilities_<target>``.
 
     Needs ``castlereg[onnx]``.
 
@@ -174,9 +175,16 @@ def _output_names(targets: Sequence[Target]) -> list[tuple[str, ...]]:
     shared = len(targets) == 1 or all(target.is_numeric for target in targets)
     suffixes = ["" if shared else f"_{target.name}" for target in targets]
     return [
-        (f"prediction{suffix}",) if target.is_numeric else (f"prediction{suffix}", f"probabilities{suffix}")
+        tuple(f"{name}{suffix}" for name in ("prediction", *_also(target)))
         for target, suffix in zip(targets, suffixes, strict=True)
     ]
+
+
+def _also(target: Target) -> list[str]:
+    """Name what a target has beside its prediction."""
+    if not target.is_numeric:
+        return ["probabilities"]
+    return ["quantiles"] if isinstance(target.node.loss, Quantiles) else []
 
 
 def _is_text(column: ColumnSchema) -> bool:
@@ -223,9 +231,27 @@ class _Graph:
         """Turn booleans into 0.0 and 1.0."""
         return self("Where", flags, 1.0, 0.0)
 
+    # The graph is the array namespace of its tensors.
+
     def sqrt(self, values: _Tensor) -> _Tensor:
-        """Return square roots; the graph is the array namespace of its tensors."""
+        """Return square roots."""
         return self("Sqrt", values)
+
+    def exp(self, values: _Tensor) -> _Tensor:
+        """Return exponentials."""
+        return self("Exp", values)
+
+    def minimum(self, values: _Tensor, most: float) -> _Tensor:
+        """Return the values, or ``most`` where they are larger."""
+        return self("Min", values, np.float64(most))
+
+    def logaddexp(self, values: _Tensor, zero: float) -> _Tensor:
+        """Return ``log(exp(values) + 1)`` without overflow; ``zero`` is the logarithm of one."""
+        return self("Relu", values) + self("Log", self("Exp", self("Neg", self("Abs", values))) + 1)
+
+    def concat(self, parts: list[_Tensor], axis: int) -> _Tensor:
+        """Join tensors along an axis."""
+        return self("Concat", *parts, axis=axis)
 
 
 class _Tensor:
@@ -246,6 +272,11 @@ class _Tensor:
     __truediv__ = partialmethod(_combined, "Div")
     __matmul__ = partialmethod(_combined, "MatMul")
     __pow__ = partialmethod(_combined, "Pow")
+
+    def __getitem__(self, key: tuple[Any, slice]) -> _Tensor:
+        """Take a slice of the last axis, written as ``[..., first:last]``."""
+        _, last = key
+        return self.graph("Slice", self, [last.start], [last.stop], [-1])
 
     def __rsub__(self, other: Any) -> _Tensor:
         return self * -1 + other
@@ -316,8 +347,10 @@ def _predictions_of(graph: _Graph, networks: Networks, encoded: _Tensor) -> list
     factor, offset = networks.output_scales
     predictions = []
     for k, target in enumerate(networks.preprocessing.targets):
-        outputs = _target_outputs(graph, parameters, k, target.node.levels, seen, embedded)
-        if isinstance(target, NumericTarget):
+        outputs = _target_outputs(graph, parameters, k, target.node.outputs, seen, embedded)
+        if target.node.loss is not None and isinstance(target, NumericTarget):
+            values = target.node.loss.meaning(outputs) * target.spread + target.center
+        elif isinstance(target, NumericTarget):
             values = outputs * factor[:, k, None, None] + offset[:, k, None, None]
             values = values * target.spread + target.center
         elif len(target.classes) == 2:
@@ -386,13 +419,21 @@ def _results(
 
     describe, double = onnx.helper.make_tensor_value_info, onnx.TensorProto.DOUBLE
     if len(targets) > 1 and all(target.is_numeric for target in targets):
-        graph("Concat", *predictions, axis=1, name="prediction")
-        return [describe("prediction", double, [_ROWS, len(targets)])]
+        predicted = [_predicted(target, values) for target, values in zip(targets, predictions, strict=True)]
+        graph("Concat", *predicted, axis=1, name="prediction")
+        results = [describe("prediction", double, [_ROWS, len(targets)])]
+        if names[0][1:]:
+            graph("Concat", *(graph("Unsqueeze", values, [1]) for values in predictions), axis=1, name="quantiles")
+            results.append(describe("quantiles", double, [_ROWS, len(targets), targets[0].node.outputs]))
+        return results
     results = []
     for target, values, (prediction, *probabilities) in zip(targets, predictions, names, strict=True):
         if isinstance(target, NumericTarget):
-            graph("Squeeze", values, [1], name=prediction)
+            graph("Squeeze", _predicted(target, values), [1], name=prediction)
             results.append(describe(prediction, double, [_ROWS]))
+            if quantiles := probabilities:
+                graph("Identity", values, name=quantiles[0])
+                results.append(describe(quantiles[0], double, [_ROWS, target.node.outputs]))
             continue
         labels = _labels(target.classes)
         kind = onnx.helper.np_dtype_to_tensor_dtype(labels.dtype)
@@ -400,6 +441,12 @@ def _results(
         graph("Identity", values, name=probabilities[0])
         results += [describe(prediction, kind, [_ROWS]), describe(probabilities[0], double, [_ROWS, len(labels)])]
     return results
+
+
+def _predicted(target: Target, values: _Tensor) -> _Tensor:
+    """Take what ``predict`` returns of the values of a numeric target, shape (rows, outputs) to (rows, 1)."""
+    loss = target.node.loss
+    return values if loss is None else values @ loss.shares[:, None]
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:

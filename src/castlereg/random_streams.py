@@ -33,6 +33,7 @@ class OfNetwork(IntEnum):
     FEATURES_PER_STEP = 3
     REGULARIZER_DRAWS = 4
     REGULARIZER_START = 5
+    EPOCH = 6  # of training that goes on: the seed of all that one epoch draws
 
 
 def fit_stream(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:

@@ -392,6 +392,29 @@ def _fail(*_: Any) -> None:
     raise ValueError("no edges today")
 
 
+def test_groups_and_times_decide_what_is_held_out(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.normal(size=60), "year": rng.integers(2000, 2020, 60), "rent": rng.normal(size=60)})
+    rows["street"] = rows["year"] // 4
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    arguments = ["-t", "rent", "--beta", 0.1, "--epochs", 1, "-o", tmp_path / "model"]
+    result = run("fit", tmp_path / "rows.csv", *arguments, "--groups", "street", "--time", "year")
+    assert result.exit_code == 0, result.output
+    expected = castlereg.CastleRegressor(0.1, max_epochs=1, random_state=0)
+    X = rows[["age", "year"]]
+    expected.fit(X, rows["rent"], groups=rows["street"], time_column="year")
+    np.testing.assert_array_equal(castlereg.load(tmp_path / "model").predict(X), expected.predict(X))
+    for options, message in (
+        (["--groups", "stret"], "did you mean 'street'?"),
+        (["--time", "rent"], "has no column 'rent'"),
+        (["--groups", "street", "--report", "page.html"], "--report scores the model on random folds"),
+        (["--time", "year", "--stream"], "--groups and --time need the whole table in memory"),
+    ):
+        result = run("fit", tmp_path / "rows.csv", *arguments, *options)
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+
 @pytest.fixture(scope="module")
 def streamed(folder: Path, homes: pd.DataFrame) -> Path:
     homes.dropna(subset="price").to_csv(folder / "complete.csv", index=False)

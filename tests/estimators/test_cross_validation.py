@@ -203,11 +203,6 @@ def test_classes_are_kept_in_proportion() -> None:
             np.testing.assert_array_equal(np.bincount(y[held]), [10, 10, 10])
 
 
-def test_groups_need_a_splitter_that_keeps_them_together(diabetes: Any) -> None:
-    with pytest.raises(ValueError, match="cv=3 does not keep groups together: give a splitter, such as GroupKFold"):
-        CastleRegressorCV(BETAS, **QUICK).fit(*diabetes, groups=np.arange(150) // 10)
-
-
 @pytest.mark.parametrize(
     ("cv", "message"),
     [

@@ -19,9 +19,9 @@ ALL = [getattr(estimators, name) for name in estimators.__all__]
 OTHER_VALUES: dict[str, Any] = {
     **{"reg_beta": 0.5, "reg_lambda": 2.0, "reg_betas": (0.3,), "candidates": [[L2(0.1)]], "regularizers": [L2(0.1)]},
     **{"objective": "graph", "castle": Castle(sparsity="group"), "constraints": None, "recipe": Recipe(warmup=2)},
-    **{"hidden_layer_sizes": (4,), "categorical_features": [0], "learning_rate": 0.1, "batch_size": 8},
+    **{"hidden_layer_sizes": (4,), "categorical_features": [0], "learning_rate": 0.1},
     **{"max_epochs": 3, "n_members": 2, "bootstrap": True, "random_state": 1, "verbose": True},
-    "unusable_columns": "drop",
+    **{"unusable_columns": "drop", "loss": "huber", "monotone": {0: 1}},
     **{"class_weight": "balanced", "cv": 3, "scoring": "r2", "search": "one_standard_error", "time_limit": 60},
 }
 

@@ -86,9 +86,10 @@ def test_weights_are_routed() -> None:
     weight = np.random.default_rng(0).integers(1, 3, 120).astype(float)
     groups = np.arange(120) % 4
     with sklearn.config_context(enable_metadata_routing=True):
-        network = NetworkRegressor(**OPTIONS).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        network = NetworkRegressor(**OPTIONS).set_fit_request(sample_weight=True, groups=False)
+        network.set_score_request(sample_weight=True)
         pipeline = make_pipeline(FunctionTransformer(), network)
-        search = GridSearchCV(pipeline, {"networkregressor__batch_size": [16, 32]}, cv=GroupKFold(2))
+        search = GridSearchCV(pipeline, {"networkregressor__learning_rate": [1e-3, 1e-2]}, cv=GroupKFold(2))
         search.fit(frame, rent, sample_weight=weight, groups=groups)
         scores = cross_validate(
             pipeline, frame, rent, cv=GroupKFold(2), params={"sample_weight": weight, "groups": groups}

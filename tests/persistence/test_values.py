@@ -25,6 +25,7 @@ from sklearn.model_selection import (
 
 from castlereg import EdgeConstraints, Recipe, regularizers
 from castlereg.acyclicity import trace_exponential
+from castlereg.losses import Huber, Poisson, Quantiles
 from castlereg.paper.released import ReleasedCastle
 from castlereg.persistence.container import DTYPES, StoredArrays, pack, unpack
 from castlereg.persistence.json_content import DOES_NOT_FIT, Unreadable, parse
@@ -53,6 +54,7 @@ VALUES = [
     *(L1(0.5), L2(0), Dropout(0.25), Autoencoder(2), BatchNorm(0.5), Corruption(0.2), InputNoise(0.01), MixUp(0.7)),
     Castle(0.1, 2, acyclicity=None, capacity=True, features_per_step=3, acyclicity_strength=0.5),
     *(Castle(objective="graph", acyclicity="auto", sparsity="group"), Castle(reconstruction=False, sparsity=None)),
+    *(Huber(0.5), Poisson(), Quantiles((0.2, 0.7))),
     *(Recipe(), Recipe("robust", "glorot", 0.25, warmup=3, batches="independent")),
     EdgeConstraints([("a", "b")], [("b", "a")], [["a"], ["b", "c"]], ["c"], ["a"]),
     *(KFold(4), StratifiedKFold(3, shuffle=True, random_state=7), GroupKFold(2), StratifiedGroupKFold(2)),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from castlereg import NetworkRegressor
+from castlereg import NetworkRegressor, Recipe
 from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import Form, initialize, mask_inputs, unpack
@@ -156,7 +156,9 @@ def test_starts_from_the_target_weights_of_the_plain_network(name: str, input_in
 @every
 def test_a_prediction_does_not_depend_on_other_rows(name: str) -> None:
     data = table().inputs.astype(np.float64)
-    model = NetworkRegressor([STRATEGIES[name][0]], hidden_layer_sizes=SIZES, batch_size=16, random_state=0)
+    model = NetworkRegressor(
+        [STRATEGIES[name][0]], hidden_layer_sizes=SIZES, recipe=Recipe(batch_size=16), random_state=0
+    )
     model.fit(data[:, :4], data[:, 4])
     together = model.predict(data[:, :4])
     np.testing.assert_array_equal(together[40:41], model.predict(data[40:41, :4]))

@@ -206,11 +206,11 @@ def test_a_model_without_its_regularizers_is_described_but_not_measured(fitted: 
 
 
 def test_the_plain_network_has_no_regularizer(fitted: Fitted) -> None:
-    castle = CastleRegressor(regularizers=[Dropout(0.2)], batch_size=7, n_members=2)
+    castle = CastleRegressor(regularizers=[Dropout(0.2)], learning_rate=0.07, n_members=2)
     network = NetworkRegressor([L2(0.1)], verbose=True)
     castle.model_ = network.model_ = fitted[0].model_
     options = plain(castle).get_params()
-    assert (options["regularizers"], options["batch_size"], options["n_members"]) == ((), 7, 2)
+    assert (options["regularizers"], options["learning_rate"], options["n_members"]) == ((), 0.07, 2)
     options = single(network).get_params()
     assert options["regularizers"] == [L2(0.1)]
     assert options["verbose"] is False
@@ -248,3 +248,11 @@ def test_models_and_options_that_are_not_valid_raise(fitted: Fitted) -> None:
         report_content(model, X, y, rivals=2)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="evaluate='no' must be True or False"):
         report_content(model, X, y, evaluate="no")  # type: ignore[arg-type]
+
+
+def test_the_plain_network_has_no_refit(fitted: Fitted) -> None:
+    """CASTLE selects the columns of a refit, and the plain network has none."""
+    _, X, y = fitted
+    model = CastleRegressor(recipe=Recipe("robust", refit=True), max_epochs=2, random_state=0).fit(X, y)
+    network = plain(model)
+    assert network.recipe == Recipe("robust") and network.fit(X, y).model_.blend is None

@@ -28,6 +28,7 @@ from castlereg.search.pool import pool
 from castlereg.search.pooled import PoolRun
 from castlereg.training.stack import Stack
 from tests.fitted_models import short_pools
+from tests.training.test_callbacks import Notes
 
 pytestmark = pytest.mark.xdist_group("pools")
 
@@ -105,6 +106,18 @@ def test_the_same_seed_gives_the_same_bits(model: CastleRegressorCV, data: Any) 
         again = CastleRegressorCV(search="fast", random_state=0).fit(data[0].iloc[order], data[1].iloc[order])
     np.testing.assert_array_equal(again.predict(data[0]), model.predict(data[0]))
     np.testing.assert_array_equal(again.graph_.weight_array, model.graph_.weight_array)
+
+
+def test_every_stage_reports_to_callbacks_and_stays_as_it_is(model: CastleRegressorCV, data: Any) -> None:
+    notes = Notes()
+    with short_pools():
+        watched = CastleRegressorCV(search="fast", random_state=0).fit(*data, callbacks=[notes])
+    stages = list(dict.fromkeys(epoch.stage for epoch in notes.epochs))
+    assert stages == ["CASTLE", "embedded", "embedded, sparse", "refit"]
+    assert [epoch.number for epoch in notes.epochs if epoch.stage == "CASTLE"] == [1, 2, 3]
+    assert list(notes.epochs[0].members[4:6]) == ["reg_beta=0.001, fold 4", "reg_beta=0.01, fold 0"]
+    np.testing.assert_array_equal(watched.predict(data[0]), model.predict(data[0]))
+    np.testing.assert_array_equal(watched.graph_.weight_array, model.graph_.weight_array)
 
 
 def test_a_forbidden_column_changes_nothing(data: Any) -> None:

@@ -26,11 +26,14 @@ def data() -> tuple[Any, Any]:
 def fitted(n_members: int, **options: Any) -> dict[str, Any]:
     """Networks that stop at different epochs, so that finished ones leave and the rest is dealt anew."""
     X, y = data()
-    settings = {"hidden_layer_sizes": (4,), "learning_rate": 0.02, "max_epochs": 12, "recipe": Recipe(patience=2)}
+    settings = {
+        "hidden_layer_sizes": (4,),
+        "learning_rate": 0.02,
+        "max_epochs": 12,
+        "recipe": Recipe(patience=2, batch_size=30),
+    }
     # 30 rows a batch, which the 108 training rows are not a multiple of.
-    model = CastleRegressor(
-        n_members=n_members, batch_size=30, bootstrap=True, random_state=0, **(settings | options)
-    ).fit(X, y)
+    model = CastleRegressor(n_members=n_members, bootstrap=True, random_state=0, **(settings | options)).fit(X, y)
     return {
         "predictions": model.predict(X),
         "weights": model.graph_.weights.to_numpy(),

@@ -309,29 +309,6 @@ def test_the_devices_let_go_of_the_table(how: str) -> None:
     assert np.isfinite(result.validation_loss if how == "train" else result.losses).all()
 
 
-def test_hopeless_members_stop_and_keep_their_best_weights() -> None:
-    by = plan((8,), epochs=40, patience=100, learning_rate=0.01)
-    shares: list[float] = []
-
-    def hopeless(done: float, losses: np.ndarray) -> np.ndarray:
-        shares.append(done)
-        return np.arange(len(losses)) == 1
-
-    stopped, whole = train(table(), plain(3), by, hopeless=hopeless), train(table(), plain(3), by)
-    epochs = stopped.history.groupby("member").size()
-    assert epochs[0] == epochs[2] == 40 and epochs[1] == 16, "a call of the program has sixteen epochs"
-    assert shares == [16 / 40, 32 / 40]
-    assert_same(stopped.take(np.array([0, 2])), whole.take(np.array([0, 2])))
-    losses = stopped.history.query("member == 1")["validation_loss"]
-    assert stopped.validation_loss[1] == losses.min() and stopped.best_epoch[1] <= 16
-
-
-def test_a_deadline_ends_training_after_the_call_that_passes_it() -> None:
-    result = train(table(), plain(2), plan((8,), epochs=60, patience=100), deadline=0.0)
-    assert (result.history.groupby("member").size() == 16).all()
-    assert np.isfinite(result.validation_loss).all() and not result.interrupted
-
-
 def test_the_rate_follows_a_cosine() -> None:
     by = plan((4,), epochs=20, patience=100)
     by = replace(by, phases=phases_for((), 20, schedule="cosine"))

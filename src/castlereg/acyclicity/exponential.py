@@ -12,16 +12,16 @@ import scipy.special
 from jax import Array, lax
 
 # The Taylor polynomial of degree 9 is exact to float32 rounding up to this norm: 0.84**9 / 10! < 6e-8.
-_TAYLOR_NORM: Final = 0.84
+TAYLOR_NORM: Final = 0.84
 # The polynomial sees walks of length 9. Squaring it s times reaches length 9 * 2**s, and those up to 2**s have five
 # digits. Walks longer than 2**7 are below float32's smallest number while the spectral radius is below 20: 20**128 /
 # 128! = 1e-49.
-_MORE_SQUARINGS: Final = (4, 5, 6, 7)
+MORE_SQUARINGS: Final = (4, 5, 6, 7)
 # From here on h grows like a logarithm, so that h, h**2 and their gradients stay inside float32.
 # tr exp(A) of a dense graph of 1000 nodes with spectral radius 20 is e**26.9: still exact.
 LARGEST_LOG_VALUE: Final = 28.0
 # Products above this are rescaled, so that squaring cannot overflow.
-_RESCALE_ABOVE: Final = 1e6
+RESCALE_ABOVE: Final = 1e6
 # Weights above this count as this, so that their sums stay inside float32.
 LARGEST_WEIGHT: Final = 1e30
 
@@ -96,7 +96,7 @@ def _exponential_minus_identity(adjacency: Array) -> tuple[Array, Array]:
 
     Trained networks nearly always have a small A and no long cycles that matter: four products, no squaring.
     """
-    halvings = jnp.maximum(jnp.ceil(jnp.log2(norm(adjacency) / _TAYLOR_NORM)), 0.0)
+    halvings = jnp.maximum(jnp.ceil(jnp.log2(norm(adjacency) / TAYLOR_NORM)), 0.0)
     x = adjacency * jnp.exp2(-halvings)
     x2 = multiplied(x, x)
     x3 = multiplied(x2, x)
@@ -126,7 +126,7 @@ def squared(product: Array, log_scale: Array) -> tuple[Array, Array]:
 def rescaled(product: Array, log_scale: Array) -> tuple[Array, Array]:
     """Return the same ``e^c product`` with a product that can be squared without overflow."""
     largest = product.max()
-    rescale = jnp.where(largest > _RESCALE_ABOVE, largest, 1.0)
+    rescale = jnp.where(largest > RESCALE_ABOVE, largest, 1.0)
     return product / rescale, log_scale + jnp.log(rescale)
 
 
@@ -138,8 +138,8 @@ def _squarings_for_long_walks(x: Array, x2: Array, x3: Array, halvings: Array) -
     ``A / 2^halvings``, ``x2`` and ``x3`` are its powers.
     """
     n_nodes = len(x)
-    seen = np.array([9.0, *(2.0**s for s in _MORE_SQUARINGS if 2.0 ** (s - 1) < n_nodes and n_nodes > 9)])
-    enough = np.array([0.0, *_MORE_SQUARINGS])[: len(seen)]
+    seen = np.array([9.0, *(2.0**s for s in MORE_SQUARINGS if 2.0 ** (s - 1) < n_nodes and n_nodes > 9)])
+    enough = np.array([0.0, *MORE_SQUARINGS])[: len(seen)]
     log_2 = halvings * np.log(2.0)
     log_radius = jnp.log(jnp.minimum(norm(x), jnp.cbrt(norm(x3)))) + log_2
     at_most = np.log(2.0 * n_nodes) + (seen + 1) * log_radius - scipy.special.gammaln(seen + 2)

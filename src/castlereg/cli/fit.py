@@ -35,6 +35,7 @@ from castlereg.cli.tables import (
     read_problem,
     text_options,
 )
+from castlereg.cli.target_options import Falls, LossName, Rises, check_target_options, target_options
 from castlereg.notices import shows_progress
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ def fit(
     drop: Dropped = None,
     categorical: Categorical = None,
     drop_unusable: DropUnusable = False,
+    loss: LossName = None,
+    rises: Rises = None,
+    falls: Falls = None,
     beta: Annotated[
         float | None, typer.Option(min=0, help="Strength of sparsity (default: chosen by folds; 0.01 with --stream).")
     ] = None,
@@ -75,6 +79,13 @@ def fit(
     members: Annotated[
         int | None, typer.Option(min=1, help="Networks to average, with --beta or --stream (default: 1).")
     ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Column whose equal values are kept together, in training or validation; not a feature."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(help="Column of numbers or dates: validation rows are later than training rows.")
+    ] = None,
     epochs: Epochs = _EPOCHS,
     stream: Annotated[bool, typer.Option("--stream", help="Read the table in pieces, if it exceeds memory.")] = False,
     seed: Seed = 0,
@@ -86,19 +97,25 @@ def fit(
     debug: Debug = False,
 ) -> None:
     """Train a network on a table and learn the graph of its columns."""
+    of_target = target_options(loss, rises, falls)
     check_problem(target, drop, task)
+    task = check_target_options(of_target, target, task, search, time_limit)
     check_paths({"table": table}, {"--output": output, "--report": report})
     check_model_name("--output", output)
     check_page_name("--report", report)
+    if (groups is not None or time is not None) and report is not None:
+        stop("--report scores the model on random folds, whatever --groups and --time say: leave it or these out")
     if stream:
         _check_stream(table, target, folds, search, time_limit, report)
+        if groups is not None or time is not None:
+            stop("--groups and --time need the whole table in memory: leave them or --stream out")
     from castlereg.data.files import TableFile, check_columns
 
     text = text_options(separator, decimal, encoding)
     file = TableFile.open(table, **text)
     verbose = shows_progress(False if quiet or as_json else None)
     options: dict[str, Any] = {"max_epochs": epochs, "random_state": seed, "verbose": verbose}
-    options |= column_options(categorical, drop_unusable)
+    options |= column_options(categorical, drop_unusable) | of_target
     single = {"reg_beta": 0.01 if beta is None else beta, "n_members": members or 1, **options}
     facts: dict[str, Any] = {"table": str(table), "rows": None, "rows_without_target": 0, "targets": target}
     if stream:
@@ -106,9 +123,17 @@ def fit(
         model, chosen, why = _streamed(file, target[0], task, drop, single, text)
     else:
         X, y, facts["rows_without_target"] = read_problem(file, target, drop)
+        related: dict[str, Any] = {}
+        if groups is not None:
+            check_columns([groups], list(X.columns), file)
+            related["groups"] = X.pop(groups)
+        if time is not None:
+            check_columns([time], list(X.columns), file)
+            related["time_column"] = time
         check_columns(categorical or [], list(X.columns), file)
         facts["rows"] = len(X)
         chosen, why = chosen_task(y, task)
+        check_columns([*(rises or ()), *(falls or ())], list(X.columns), file)
         by_folds = beta is None and len(target) == 1 and len(X) <= _MOST_ROWS_OF_FOLDS
         if by_folds and members is not None:
             stop("--members has no effect when folds choose beta, one network each; give --beta or leave --members out")
@@ -116,12 +141,12 @@ def fit(
             limits = f"one --target, no --beta and at most {_MOST_ROWS_OF_FOLDS} rows"
             stop(f"--folds has no effect here: folds choose beta with {limits}; leave --folds out")
         _check_search(search, time_limit, epochs, by_folds)
-        search = search or ("fast" if epochs == _EPOCHS else "paper")
+        search = search or ("fast" if epochs == _EPOCHS and not of_target else "paper")
         if search != "paper":
             del options["max_epochs"]
         searched = {"cv": folds, "search": search, "time_limit": time_limit, **options}
         truth = one_or_all(y)
-        model = _estimator(chosen, searched if by_folds else single, by_folds).fit(X, truth)
+        model = _estimator(chosen, searched if by_folds else single, by_folds).fit(X, truth, **related)
     if output is not None:
         from castlereg import save
 
@@ -205,7 +230,7 @@ def _streamed(
         raise ValueError(f"{file} has no rows")
     chosen, why = chosen_task(first, task)
     features = [name for name in columns if name not in (target, *(drop or []))]
-    check_columns(options.get("categorical_features", []), features, file)
+    check_columns([*options.get("categorical_features", []), *options.get("monotone", [])], features, file)
     return _estimator(chosen, options).fit_file(file.path, target, columns=features, **text), chosen, why
 
 

@@ -96,9 +96,11 @@ def _check_options(fitted: Any, proba: bool, interval: float | None) -> None:
 
 
 def _predictions(fitted: Any, X: pd.DataFrame, proba: bool, interval: float | None, verbose: bool) -> pd.DataFrame:
-    """Predict the targets, then the probabilities and intervals that are asked for; names may repeat."""
+    """Predict the targets and their quantiles, then what is asked for; names may repeat."""
     import numpy as np
     import pandas as pd
+
+    from castlereg.losses import Quantiles
 
     targets = [target.name for target in fitted.model_.targets]
     values = fitted.predict(X)
@@ -107,6 +109,10 @@ def _predictions(fitted: Any, X: pd.DataFrame, proba: bool, interval: float | No
         for k in range(len(targets))
     ]
     names = list(targets)
+    loss = fitted.model_.targets[0].node.loss
+    if isinstance(loss, Quantiles):
+        names += [f"{t}_{level:g}" for t in targets for level in loss.levels]
+        columns += list(fitted.predict_quantiles(X).reshape(len(X), -1).T)
     if proba:
         names += [f"P({label})" for label in fitted.classes_]
         columns += list(fitted.predict_proba(X).T)

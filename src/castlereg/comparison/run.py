@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jax
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
@@ -37,7 +38,7 @@ from castlereg.training.plan import Start
 Task = Literal["auto", "regression", "classification"]
 _NETWORK_OPTIONS = (
     *("hidden_layer_sizes", "categorical_features", "unusable_columns", "recipe"),
-    *("learning_rate", "batch_size", "max_epochs"),
+    *("learning_rate", "max_epochs"),
 )
 
 
@@ -60,7 +61,8 @@ def compare(
     A random part of the rows is held out. The rest is split into folds; the rows that a fold leaves out are the
     validation rows of its network, for early stopping. The regularizer strength with the lowest mean validation loss is
     chosen for each method, and its fold networks are scored on the held-out rows. Networks of one fold start from the
-    same weights and see the same batches, whatever the method.
+    same weights and see the same batches, whatever the method. Methods run one after the other in this process, or side
+    by side on the backend that :func:`joblib.parallel_config` chooses.
 
     Parameters
     ----------
@@ -89,7 +91,7 @@ def compare(
         Show a progress bar; by default in a terminal or notebook.
     **network
         Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``,
-        ``unusable_columns``, ``recipe``, ``learning_rate``, ``batch_size``, ``max_epochs``.
+        ``unusable_columns``, ``recipe``, ``learning_rate``, ``max_epochs``.
 
     Examples
     --------
@@ -109,18 +111,21 @@ def compare(
     show = shows_progress(verbose)
     kind = "classification" if problem.is_classification else "regression"
 
-    results, seconds = [], {}
+    is_here = effective_n_jobs(None) == 1  # bars of several processes would overwrite each other
+
     with tqdm(grids.items(), desc="comparing", unit="method", disable=not show) as bar:
-        for name, candidates in bar:
-            bar.set_postfix_str(name)
-            begun = time.perf_counter()
-            results += problem.run(name, candidates, splits, starts.get(name), show)
-            seconds[name] = time.perf_counter() - begun
-    scores, by_split = zip(*results, strict=True)
+
+        def calls() -> Iterator[Any]:
+            for name, candidates in bar:
+                bar.set_postfix_str(name)
+                yield delayed(problem.run)(name, candidates, splits, starts.get(name), show and is_here)
+
+        results, seconds = zip(*Parallel()(calls()), strict=True)
+    scores, by_split = zip(*(of_split for of_method in results for of_split in of_method), strict=True)
     return Comparison(
         pd.concat(scores, ignore_index=True),
         pd.DataFrame(by_split),
-        pd.Series(seconds, name="seconds"),
+        pd.Series(seconds, list(grids), name="seconds"),
         "AUROC" if problem.is_classification else "MSE",
         f"{len(grids)} methods on {len(problem.cells)} rows x {problem.cells.shape[1]} features, "
         f"{kind} of {problem.preprocessing.targets[0].name!r}: "
@@ -195,8 +200,9 @@ class _Problem:
 
     def run(
         self, method: str, candidates: Candidates, splits: list[Split], input_init: Start | None, progress: bool
-    ) -> list[tuple[pd.DataFrame, dict[str, Any]]]:
-        """Train a method on all folds of all splits at once; return the scores of each split."""
+    ) -> tuple[list[tuple[pd.DataFrame, dict[str, Any]]], float]:
+        """Train a method on all folds of all splits at once; return the scores of each split, and the seconds."""
+        begun = time.perf_counter()
         folds = [fold for split in splits for fold in split.folds]
         try:
             grid = train_folds(
@@ -210,10 +216,11 @@ class _Problem:
         except FloatingPointError as error:
             raise FloatingPointError(f"method {method!r}: {error}") from error
         of_splits = np.split(np.arange(len(folds)), np.cumsum([len(split.folds) for split in splits])[:-1])
-        return [
+        scored = [
             self._scored({"method": method, "split": number}, split, grid.of(of_split))
             for number, (split, of_split) in enumerate(zip(splits, of_splits, strict=True))
         ]
+        return scored, time.perf_counter() - begun
 
     def _scored(self, names: dict[str, Any], split: Split, grid: FoldGrid) -> tuple[pd.DataFrame, dict[str, Any]]:
         best, trained, n_folds = grid.best, grid.trained(grid.best), len(split.folds)

@@ -19,7 +19,7 @@ from castlereg.data.coding import coded_columns
 from castlereg.data.dates import PERIODS
 from castlereg.data.reading import Columns, sum_of_squares, unnamed_numbers
 from castlereg.data.rows import Rows, column_order, row_order, row_ranks
-from castlereg.data.schema import ColumnSchema, infer_schema
+from castlereg.data.schema import IN_ORDER, ColumnSchema, infer_schema
 from castlereg.data.table import Table, blocks, center_and_spread, room_for
 from castlereg.data.targets import ClassTarget, Target
 from castlereg.layout import EdgeRules, Layout, Node
@@ -116,6 +116,7 @@ class Preprocessing:
         categorical: Sequence[bool],
         clipped: bool = False,
         drop_unusable: bool = False,
+        monotone: Sequence[int] | None = None,
     ) -> tuple[Preprocessing, list[Rows]]:
         """Learn the preprocessing of rows, number their levels and bring them into a fixed order.
 
@@ -133,6 +134,8 @@ class Preprocessing:
             Whether numeric columns are clipped.
         drop_unusable : bool
             Whether identifiers and free text are left without influence; otherwise they raise.
+        monotone : sequence of int, optional
+            1 or -1 for columns with which the targets rise or fall, 0 for others.
 
         Returns
         -------
@@ -146,11 +149,11 @@ class Preprocessing:
             parts.append(replace(held_out, columns=coded_columns(held_out.columns, schema, "X_val")))
         ranks = row_ranks(np.concatenate(values) for values in zip(*(part.targets for part in parts), strict=True))
         columns = (np.concatenate([part.columns.column(j) for part in parts]) for j in range(len(schema)))
-        order = column_order(columns, ranks, [column.node(clipped) for column in schema], rows.columns.names)
+        nodes = feature_nodes(schema, clipped, monotone)
+        order = column_order(columns, ranks, nodes, rows.columns.names)
         parts = [part.take(_row_order(part, order)) for part in parts]
         center, spread = np.array([_scale(schema[j], parts[0].columns.column(j)) for j in order]).T
-        nodes = tuple(schema[j].node(clipped) for j in order)
-        preprocessing = cls(schema, order, nodes, center, spread, make_targets(parts[0]))
+        preprocessing = cls(schema, order, tuple(nodes[j] for j in order), center, spread, make_targets(parts[0]))
         for k, part in enumerate(parts[1:], 1):
             parts[k] = replace(part, targets=preprocessing._checked_targets(part, "y_val"))
             preprocessing.warn_of_new_missing(part.columns.cells, "X_val")
@@ -160,6 +163,11 @@ class Preprocessing:
     def layout(self) -> Layout:
         """Nodes of the features and the targets."""
         return Layout((*self.nodes, *(target.node for target in self.targets)))
+
+    @property
+    def monotone(self) -> list[int]:
+        """How the targets depend on each column, in the user's order: they rise (1), fall (-1), or either (0)."""
+        return [self.nodes[k].monotone for k in np.argsort(self.order)]
 
     @property
     def constant(self) -> tuple[int, ...]:
@@ -227,6 +235,10 @@ class Preprocessing:
         """Number the levels of other rows, as :meth:`cells` does, and check their targets."""
         columns = coded_columns(rows.columns, self.schema, what)
         return replace(rows, columns=columns, targets=self._checked_targets(rows, what_of_targets))
+
+    def in_own_order(self, rows: Rows) -> Rows:
+        """Sort coded rows by their values, so that their order does not matter."""
+        return rows.take(_row_order(rows, self.order))
 
     def _checked_targets(self, rows: Rows, what: str) -> tuple[NDArray[Any], ...]:
         return tuple(target.checked(values, what) for target, values in zip(self.targets, rows.targets, strict=True))
@@ -301,6 +313,19 @@ class Preprocessing:
         """Number the classes of the first target that has any; None when all targets are numbers."""
         pairs = zip(self.targets, rows.targets, strict=True)
         return next((target.codes(values) for target, values in pairs if isinstance(target, ClassTarget)), None)
+
+
+def feature_nodes(schema: Sequence[ColumnSchema], clipped: bool, monotone: Sequence[int] | None) -> list[Node]:
+    """Return the nodes of columns; one whose levels have no order cannot be monotone."""
+    signs = monotone or [0] * len(schema)
+    for column, sign in zip(schema, signs, strict=True):
+        is_text = column.kind == "binary" and column.holds == "text" and column.note != IN_ORDER
+        if sign and (column.kind == "categorical" or is_text):
+            raise ValueError(
+                f"monotone has column {column.name!r}, whose levels have no order: give numbers instead, or an ordered "
+                "pandas category"
+            )
+    return [replace(column.node(clipped), monotone=sign) for column, sign in zip(schema, signs, strict=True)]
 
 
 def _row_order(rows: Rows, order: Sequence[int]) -> NDArray[np.int64]:

@@ -40,6 +40,7 @@ from castlereg.layout import Kind, Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
 
+IN_ORDER = "in the order of its categories"  # note of levels whose order means something
 ColumnKind = Literal["numeric", "binary", "categorical", "ordinal", "unusable"]
 
 MOST_LEVELS = 100  # more make wide layers of weights that a few rows each must teach
@@ -372,7 +373,7 @@ def _schema_of_levels(column: ColumnType, counts: NDArray[np.int64], missing: in
     if len(levels) <= 1:
         return _schema_of_one_value(column, levels, levels or None, missing)
     kind: ColumnKind = "binary" if len(levels) == 2 else "ordinal" if column.ordered else "categorical"
-    note = "in the order of its categories" if column.ordered else ""
+    note = IN_ORDER if column.ordered else ""
     if kind == "categorical" and len(levels) > MOST_LEVELS:
         note = f"{len(levels) - MOST_LEVELS + 1} of {len(levels)} levels joined as {OTHER}"
         frequent = np.argsort(-counts, kind="stable")[: MOST_LEVELS - 1]
@@ -421,15 +422,46 @@ def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]
         return [bool(item) for item in given]
     chosen = [False] * len(names)
     for item in given:
-        if isinstance(item, str):
-            check_choice("column in categorical_features", item, names)
-            item = list(names).index(item)
-        if not isinstance(item, int | np.integer) or isinstance(item, bool):
-            raise ValueError(f"categorical_features has {item!r}, which is not a column name or index")
-        if not -len(names) <= item < len(names):
-            raise ValueError(f"categorical_features has index {item}, and X has {len(names)} columns")
-        chosen[item] = True
+        chosen[_column_index("categorical_features", item, names)] = True
     return chosen
+
+
+Monotone = Mapping[str, int] | Mapping[int, int] | None
+
+
+def monotone_signs(monotone: Monotone, names: Sequence[str]) -> list[int] | None:
+    """Read the option ``monotone``: columns, by name or index, with which the targets rise (1) or fall (-1).
+
+    >>> monotone_signs({"age": -1}, ["sex", "age"])
+    [0, -1]
+    """
+    if monotone is None:
+        return None
+    if not isinstance(monotone, Mapping):
+        raise ValueError(f"monotone={monotone!r} must be a dict of columns to 1 or -1, such as {{'age': 1}}, or None")
+    signs = [0] * len(names)
+    for item, sign in monotone.items():
+        if isinstance(sign, bool) or not isinstance(sign, int | np.integer) or sign not in (-1, 0, 1):
+            raise ValueError(
+                f"monotone has {sign!r} for column {item!r}: 1 if the target rises with it, -1 if it falls"
+            )
+        column = _column_index("monotone", item, names)
+        if signs[column]:
+            raise ValueError(f"monotone has column {names[column]!r} twice, by its name and by its index")
+        signs[column] = int(sign)
+    return signs if any(signs) else None
+
+
+def _column_index(option: str, item: Any, names: Sequence[str]) -> int:
+    """Find a column that an option names, or gives by its index."""
+    if isinstance(item, str):
+        check_choice(f"column in {option}", item, names)
+        return list(names).index(item)
+    if not isinstance(item, int | np.integer) or isinstance(item, bool):
+        raise ValueError(f"{option} has {item!r}, which is not a column name or index")
+    if not -len(names) <= item < len(names):
+        raise ValueError(f"{option} has index {item}, and X has {len(names)} columns")
+    return int(item) % len(names)
 
 
 def schema_frame(schema: Sequence[ColumnSchema]) -> pd.DataFrame:

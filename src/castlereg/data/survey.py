@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from castlereg.data.coding import known_levels, values_of_levels
 from castlereg.data.dates import as_dates, only_reading
-from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.preprocessing import Preprocessing, feature_nodes
 from castlereg.data.reading import Columns, ColumnType
 from castlereg.data.rows import type_key
 from castlereg.data.schema import ColumnSchema, ColumnSurvey, KindChanged, schema_of
 from castlereg.data.table import Moments, usable_spread
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.data.texts import MISSING_MARKS, as_numbers
+from castlereg.target_losses import TargetLoss
 
 _MOST_VALUES = 1_000_000  # different texts that are counted; more are not levels
 _MOST_CLASSES = 10_000  # that are counted; more are not classes
@@ -108,23 +109,29 @@ class TableSurvey:
         *,
         clipped: bool,
         drop_unusable: bool = False,
+        monotone: Sequence[int] | None = None,
     ) -> Preprocessing:
         """Return the preprocessing of the table; ``marked`` texts were already taken as missing when numbers were read.
 
         Columns are ordered by type and name: no digest of all rows is at hand.
         """
         schema = schema_of(self.columns, what, marked, drop_unusable=drop_unusable)
-        nodes = [column.node(clipped) for column in schema]
+        nodes = feature_nodes(schema, clipped, monotone)
         order = sorted(range(len(schema)), key=lambda j: (*type_key(nodes[j]), schema[j].name))
         center, spread = np.array([self.columns[j].scale(schema[j]) for j in order]).T
         return Preprocessing(schema, tuple(order), tuple(nodes[j] for j in order), center, spread, targets)
 
 
+_MOST_KEPT = 100_000  # values, enough to know quartiles
+
+
 class TargetSurvey:
     """What the pieces say of a target, which is to be predicted as a number or as classes."""
 
-    def __init__(self, name: str, is_numeric: bool) -> None:
-        self.name, self.is_numeric, self.n_rows = name, is_numeric, 0
+    def __init__(self, name: str, is_numeric: bool, loss: TargetLoss | None = None) -> None:
+        self.name, self.is_numeric, self.loss, self.n_rows = name, is_numeric, loss, 0
+        self._some, self._chance = np.zeros(0), np.zeros(0)  # values drawn at random, for a loss that needs them
+        self._rng = np.random.default_rng(0)
         self._numbers = MeasuredColumn(name, categorical=False)
         self._classes: NDArray[Any] | None = None
         self._counts = np.zeros(0, np.int64)
@@ -134,6 +141,9 @@ class TargetSurvey:
         self.n_rows += len(values)
         if self.is_numeric:
             self._numbers.add(ColumnType(self.name), values)
+            if self.loss is not None:
+                self.loss.check(values, f"column {self.name!r}")
+                self._keep_some(values)
             return
         before = values[:0] if self._classes is None else self._classes
         was, now = ("text" if part.dtype.kind in "OUS" else "numbers" for part in (before, values))
@@ -147,6 +157,12 @@ class TargetSurvey:
                 f"column {self.name!r} has more than {_MOST_CLASSES:,} classes: for numbers use a regressor"
             )
 
+    def _keep_some(self, values: NDArray[np.float64]) -> None:
+        """Keep the values with the lowest random numbers: each is as likely as any other to be among them."""
+        chance = np.r_[self._chance, self._rng.random(len(values))]
+        kept = np.sort(np.argsort(chance)[:_MOST_KEPT])
+        self._some, self._chance = np.r_[self._some, values][kept], chance[kept]
+
     def target(self) -> Target:
         """Learn how to encode the target; constants and single classes raise."""
         if not self.is_numeric:
@@ -154,6 +170,9 @@ class TargetSurvey:
             return ClassTarget.of_counted(self._classes, self._counts, self.name)
         NumericTarget.fit(np.array([self._numbers.lowest, self._numbers.highest]), self.name)
         assert self._numbers.moments is not None
+        if self.loss is not None:
+            mean = float(self._numbers.moments.mean[0])
+            return NumericTarget(self.name, *self.loss.center_and_spread(self._some, mean, self.spread), self.loss)
         return NumericTarget(self.name, float(self._numbers.moments.mean[0]), self.spread)
 
     @property

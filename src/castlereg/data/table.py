@@ -7,7 +7,7 @@ member, so that nothing is learned from the rows it is judged by. Long tables ar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
@@ -136,7 +136,7 @@ class Standardization(NamedTuple):
     scale: NDArray[np.float32]  # (channels,), what shifted channels are multiplied by
     clip_center: NDArray[np.float32] | None  # (channels,), of clipped channels before the above; None for a table
     clip_rate: NDArray[np.float32] | None  # without clipped columns
-    null_loss: NDArray[np.float32] | None  # (nodes,), see null_losses; None when all nodes are numeric
+    null_loss: NDArray[np.float32] | None  # (nodes,), see null_losses; None when all losses are squared errors
 
     def of_member(self, member: int | NDArray[np.int64]) -> Standardization:
         """Take one member, or some, out of a stack."""
@@ -194,6 +194,7 @@ def _measure_rows(table: Table, train_rows: RowNumbers) -> tuple[Standardization
         of_rows = np.ones(len(rows)) if weight is None else weight[block]
         parts.append(Moments.of(drawn_in(rows, *clips, layout), of_rows, layout.has_missing))
     by = standardization_of(Moments.joined(parts), *clips, layout)
+    by = with_units_of_targets(by, layout, lambda channel: table.inputs[train_rows, channel], weight)
     return by, 1.0 if weight is None else float(weight.mean())
 
 
@@ -206,14 +207,15 @@ def standardization_of(
     by_node = np.bincount(layout.channel_nodes[values], variance[values])[layout.channel_nodes]
     varies = variance > 1e-12
     scale = np.where(varies, np.where(values, 1 / np.sqrt(np.where(by_node > 1e-12, by_node, 1.0)), 1.0), 0.0)
-    null_loss = None if layout.is_kind("numeric").all() else null_losses(mean, layout)
+    null_loss = None if layout.is_squared.all() else null_losses(mean, layout)
     return Standardization(mean, scale, clip_center, clip_rate, null_loss)  # type: ignore[arg-type]
 
 
 def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
     """Loss of predicting the rates of the channels: 1 for numeric nodes, the entropy of others; shape (nodes,).
 
-    A node with one level has 1 too, since its entropy is zero.
+    A node with one level has 1 too, since its entropy is zero. So has a target with a loss of its own, see
+    :func:`with_units_of_targets`.
     """
     losses = np.ones(layout.n_nodes)
     for k, node in enumerate(layout.nodes):
@@ -225,6 +227,23 @@ def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float6
         entropy = -float(np.sum(shares * np.log(shares)))
         losses[k] = entropy if entropy > 1e-9 else 1.0
     return losses
+
+
+def with_units_of_targets(
+    by: Standardization,
+    layout: Layout,
+    values: Callable[[int], NDArray[Any]],
+    weight: NDArray[np.float64] | None = None,
+) -> Standardization:
+    """Measure the units of targets with a loss of their own, given the training rows of a channel."""
+    if by.null_loss is None:
+        return by
+    units = by.null_loss.copy()
+    for k, node in enumerate(layout.nodes):
+        if node.loss is not None:
+            rows = values(int(layout.output_channels[k, 0])).astype(np.float64)
+            units[k] = node.loss.null_loss(rows, weight)
+    return by._replace(null_loss=units)
 
 
 def clipping(inputs: NDArray[np.float32], rows: RowNumbers, layout: Layout) -> Clipping:

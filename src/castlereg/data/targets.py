@@ -25,39 +25,82 @@ from castlereg.data.texts import as_numbers as texts_as_numbers
 from castlereg.layout import Node
 from castlereg.notices import warn_user
 from castlereg.options import check_number
+from castlereg.target_losses import TargetLoss
 
 
 @dataclass(frozen=True)
 class NumericTarget:
-    """A target of numbers, with its mean and standard deviation."""
+    """A target of numbers, with its mean and standard deviation, or what its loss takes instead."""
 
     name: str
     center: float
     spread: float
+    loss: TargetLoss | None = None  # None for the squared error
 
     is_numeric: ClassVar[bool] = True
-    node: ClassVar[Node] = Node(target=True)
 
     @classmethod
-    def fit(cls, y: NDArray[np.float64], name: str) -> NumericTarget:
+    def fit(cls, y: NDArray[np.float64], name: str, loss: TargetLoss | None = None) -> NumericTarget:
         """Measure a target, shape (rows,)."""
         if is_constant(y):
             if 0 < y.max() - y.min() <= SMALLEST_RANGE:
                 raise ValueError(f"{name} varies by less than {SMALLEST_RANGE:g}: give it in a smaller unit")
             raise ValueError(f"{name} is {y[0]:g} in every row: there is nothing to learn from a constant target")
-        return cls(name, *center_and_spread(y))
+        if loss is None:
+            return cls(name, *center_and_spread(y))
+        loss.check(y, name)
+        return cls(name, *loss.center_and_spread(y, float(y.mean()), float(y.std())), loss)
+
+    @property
+    def node(self) -> Node:
+        """Node of the target."""
+        return Node(target=True, loss=self.loss)
 
     def checked(self, y: NDArray[Any], what: str = "y") -> NDArray[np.float64]:
         """Return other values of the target as numbers; ``what`` names them in messages."""
-        return as_numbers(y, what)
+        numbers = as_numbers(y, what)
+        if self.loss is not None:
+            self.loss.check(numbers, what)
+        return numbers
 
     def encode(self, y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the channel, shape (rows, 1)."""
         return (y[:, None] - self.center) / self.spread
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn outputs, shape (..., outputs), into values of shape (...)."""
-        return outputs[..., 0] * self.spread + self.center
+        """Turn outputs, shape (..., outputs), into values of shape (...), or of a loss of its own (..., outputs)."""
+        if self.loss is None:
+            return outputs[..., 0] * self.spread + self.center
+        values: NDArray[np.float64] = self.loss.meaning(outputs[..., : self.loss.n_outputs])
+        return values * self.spread + self.center
+
+    def predicted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Take from decoded values what ``predict`` returns, of shape (...)."""
+        return values if self.loss is None else values @ self.loss.shares
+
+    def errors(self, values: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of every row, shape (rows,), given decoded values."""
+        if self.loss is None:
+            return np.square(values - y)
+        errors: NDArray[np.float64] = self.loss.errors(self._scaled(values), self._scaled(y))
+        return errors
+
+    def errors_of_predictions(self, predicted: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the loss of every row by what ``predict`` returns; both of shape (rows,)."""
+        if self.loss is None:
+            return np.square(predicted - y)
+        errors: NDArray[np.float64] = self.loss.errors_of_predictions(self._scaled(predicted), self._scaled(y))
+        return errors
+
+    def constant(self, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return the best constant, decoded, for every row: the mean, or what the loss says."""
+        if self.loss is None:
+            return np.full(len(y), np.average(y, weights=weight))
+        values = self.loss.constant(self._scaled(y)) * self.spread + self.center
+        return np.broadcast_to(values, (len(y), len(values)))
+
+    def _scaled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return (values - self.center) / self.spread
 
 
 @dataclass(frozen=True)
@@ -120,6 +163,10 @@ class ClassTarget:
         probabilities: NDArray[np.float64] = softmax(outputs[..., : len(self.classes)], axis=-1)
         return probabilities
 
+    def predicted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities, which are all that is predicted."""
+        return values
+
 
 def check_classes(classes: NDArray[Any], n_rows: int, name: str) -> None:
     """Raise for different texts in so many rows that are numbers, dates, identifiers or free text rather than classes.
@@ -162,9 +209,9 @@ def check_target(column: NDArray[Any], name: str, kind: TargetKind) -> NDArray[A
     return as_numbers(column, name) if kind == "numbers" else as_classes(column, name)
 
 
-def fit_target(column: NDArray[Any], name: str, kind: TargetKind) -> Target:
-    """Learn how to encode the values of a target of numbers or classes."""
-    return NumericTarget.fit(column, name) if kind == "numbers" else ClassTarget.fit(column, name)
+def fit_target(column: NDArray[Any], name: str, kind: TargetKind, loss: TargetLoss | None = None) -> Target:
+    """Learn how to encode the values of a target of numbers, with a loss of its own if given, or of classes."""
+    return NumericTarget.fit(column, name, loss) if kind == "numbers" else ClassTarget.fit(column, name)
 
 
 def target_kinds(y: Any, kind: TargetKind) -> list[TargetKind]:

@@ -15,10 +15,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from castlereg.data.group_splits import group_codes
 from castlereg.data.reading import Columns, read_columns
 from castlereg.data.rows import Rows
-from castlereg.data.schema import named_columns, schema_frame
+from castlereg.data.schema import Monotone, monotone_signs, named_columns, schema_frame
 from castlereg.data.targets import ClassWeight, TargetKind, check_target, read_target, target_kinds
+from castlereg.data.time_splits import time_column_index
 from castlereg.estimators.recipe import DEFAULT_RECIPE, Recipe
 from castlereg.fitted.model import FittedModel
 from castlereg.graph.constraints import EdgeConstraints, graph_rules
@@ -26,13 +28,15 @@ from castlereg.layout import EdgeRules
 from castlereg.losses import Batch, as_batch
 from castlereg.network import Parameters
 from castlereg.options import check_choice, check_flag, check_integer, check_number, check_sizes
-from castlereg.regularizers import Regularizer
+from castlereg.regularizers import BatchNorm, Regularizer
 from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.fit import TableData, fit
 from castlereg.search.request import CrossValidation, Data, FitRequest
 from castlereg.structural.of_model import structural_model
+from castlereg.target_losses import TargetLoss, target_loss
 from castlereg.training import Plan, phases_for
+from castlereg.training.callbacks import Callback, check_callbacks, watched
 from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
@@ -46,6 +50,7 @@ _NARROWEST = 8
 _SMALLEST, _LARGEST = 1e-30, 1e38  # weights, and their sum
 
 Sizes = Literal["auto"] | tuple[int, ...]
+Loss = str | TargetLoss
 Features = Sequence[str] | Sequence[int] | Sequence[bool] | None
 Seed = int | np.random.RandomState | np.random.Generator | None
 
@@ -59,10 +64,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     hidden_layer_sizes: Sizes = field(default="auto", kw_only=True)
     recipe: Recipe | None = field(default=None, kw_only=True)
+    monotone: Monotone = field(default=None, kw_only=True)
     categorical_features: Features = field(default=None, kw_only=True)
     unusable_columns: Literal["raise", "drop"] = field(default="raise", kw_only=True)
     learning_rate: float = field(default=1e-3, kw_only=True)
-    batch_size: int = field(default=32, kw_only=True)
     max_epochs: int = field(default=200, kw_only=True)
     random_state: Seed = field(default=None, kw_only=True)
     verbose: bool = field(default=False, kw_only=True)
@@ -70,6 +75,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     model_: FittedModel = field(init=False)
     target_kind: ClassVar[TargetKind]  # whether targets are numbers, classes, or each what its values say
     class_weight: ClassVar[ClassWeight] = None  # an option of classifiers
+    loss: ClassVar[Loss] = "squared"  # an option of regressors
     constraints = cast("EdgeConstraints | None", None)  # an option of CASTLE; not annotated, so not a field here
 
     def _fit(
@@ -77,18 +83,25 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
+        *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        groups: ArrayLike | None,
+        time_column: str | int | None,
         graph: CausalGraph | None = None,
         cross_validation: CrossValidation | None = None,
-        *,
+        callbacks: Sequence[Callback],
         on_interrupt: OnInterrupt,
     ) -> Self:
         """Check the options, read the data and fit; an error leaves the estimator as it was."""
         self._check_options()
+        callbacks = check_callbacks(callbacks)
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together: give both or neither")
-        with self._unchanged_by_errors():
+        for name, given in (("groups", groups), ("time_column", time_column)):
+            if given is not None and X_val is not None:
+                raise ValueError(f"{name} chooses validation rows, which X_val and y_val are already: leave it out")
+        with self._unchanged_by_errors(), watched(callbacks, self):
             rows, names = read_training_rows(self, X, y)
             weight = None if sample_weight is None else checked_weight(sample_weight, len(rows))
             kinds = target_kinds(y, self.target_kind)
@@ -96,13 +109,24 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             if X_val is not None:  # of this fit's columns, not of those of a model that was fitted before
                 held_out = _with_targets(_read_features(self, X_val, "X_val"), y_val, kinds, "y_val")[0]
             categorical = named_columns(self.categorical_features, rows.columns.names)
-            drop = self.unusable_columns == "drop"
-            data = TableData(rows.weighted(weight), held_out, names, kinds, categorical, self.class_weight, drop)
+            data = TableData(
+                rows.weighted(weight),
+                held_out,
+                names,
+                kinds,
+                categorical,
+                self.class_weight,
+                drop_unusable=self.unusable_columns == "drop",
+                loss=target_loss(self.loss),
+                monotone=monotone_signs(self.monotone, rows.columns.names),
+                groups=None if groups is None else group_codes(groups, len(rows)),
+                time_column=None if time_column is None else time_column_index(time_column, rows.columns.names),
+            )
             edges = None
             if self.constraints is not None or graph is not None:
                 edges = graph_rules(self.constraints, graph, names, len(kinds))
             request = self._request(data, len(categorical), edges, cross_validation)
-            self.model_ = fit(replace(request, on_interrupt=on_interrupt))
+            self.model_ = fit(replace(request, callbacks=callbacks, on_interrupt=on_interrupt))
         return self
 
     def _request(
@@ -131,7 +155,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             (max(n_features + 1, _NARROWEST),) * 2 if isinstance(sizes, str) else tuple(map(int, sizes)),
             phases_for((), int(self.max_epochs), recipe.warmup, recipe.schedule),
             float(self.learning_rate),
-            int(self.batch_size),
+            int(recipe.batch_size),
             recipe.patience,
             recipe.input_init,
             recipe.batches,
@@ -163,8 +187,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             raise ValueError(f"recipe={self.recipe!r} must be Recipe(...) or None")
         check_choice("unusable_columns", self.unusable_columns, ["raise", "drop"])
         check_number("learning_rate", self.learning_rate, above=0)
-        for name in ("batch_size", "max_epochs"):
-            check_integer(name, getattr(self, name))
+        check_integer("max_epochs", self.max_epochs)
+        loss = target_loss(self.loss)
+        if self.monotone is not None:
+            self._check_monotone()
         for candidate in self._candidates():
             castle = castle_of(candidate)
             if self.recipe and self.recipe.refit and (castle is None or castle.sparsity is None):
@@ -176,6 +202,20 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
                 raise ValueError(
                     f"recipe has warmup={self.recipe.warmup}, but objective='graph' has its own phases: leave it at 0"
                 )
+            if loss is not None and castle is not None and castle.objective == "graph":
+                raise ValueError(
+                    f"loss={self.loss!r} is for predictions, and objective='graph' has a likelihood of its own: use "
+                    "objective='prediction', or leave loss out"
+                )
+
+    def _check_monotone(self) -> None:
+        """Raise for options that would break the promise."""
+        if self.recipe is not None and self.recipe.activation != "relu":
+            raise ValueError(
+                f"monotone needs an activation that never falls, and recipe has {self.recipe.activation!r}: use 'relu'"
+            )
+        if any(isinstance(part, BatchNorm) for candidate in self._candidates() for part in candidate):
+            raise ValueError("monotone does not go with BatchNorm, which may turn the signs of units round")
 
     # --- what was learned -------------------------------------------------------------------------
 
@@ -200,7 +240,10 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     @property
     def validation_loss_(self) -> float:
         """Mean validation loss of the networks, each at its best epoch; of a pool, the held-out loss of the blend."""
-        return self._fitted().validation_loss
+        loss = self._fitted().validation_loss
+        if np.isnan(loss):
+            raise AttributeError(f"this {type(self).__name__} has no validation loss: partial_fit holds no rows out")
+        return loss
 
     @property
     def selected_features_(self) -> list[str]:
@@ -233,7 +276,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         if importances is None:
             raise AttributeError(
                 f"this {type(self).__name__} has no feature importances, because it keeps no held-out rows (fit_file "
-                "does not): use castlereg.explain(model, X, y)"
+                "and partial_fit do not): use castlereg.explain(model, X, y)"
             )
         return importances.copy()
 
@@ -316,6 +359,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         if not self.model_.networks.has_all_nodes:
             raise ValueError(f"{type(self).__name__} has learned to predict only the target, not the other columns")
+        if any(target.node.loss is not None for target in self.model_.targets):
+            raise ValueError(f"loss={self.loss!r} is not the likelihood of a target: fit with loss='squared'")
         return self.model_.log_likelihood(read_known_rows(self, X, y, self.model_.target_kinds))
 
     def structural_model(
@@ -417,10 +462,23 @@ class PlainNetwork(Ensemble):
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        time_column: str | int | None = None,
+        callbacks: Sequence[Callback] = (),
         on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train the network; the parameters are as in :meth:`castlereg.CastleRegressor.fit`."""
-        return self._fit(X, y, sample_weight, X_val, y_val, on_interrupt=on_interrupt)
+        return self._fit(
+            X,
+            y,
+            sample_weight,
+            X_val=X_val,
+            y_val=y_val,
+            groups=groups,
+            time_column=time_column,
+            callbacks=callbacks,
+            on_interrupt=on_interrupt,
+        )
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
         return [check_regularizers(self.regularizers)]

@@ -12,6 +12,7 @@ from castlereg.estimators.base import Ensemble, NetworkEstimator
 from castlereg.graph.constraints import EdgeConstraints
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
+from castlereg.training.callbacks import Callback
 from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ class CastleEstimator(Ensemble, CastleOptions):
         *,
         X_val: ArrayLike | None = None,
         y_val: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        time_column: str | int | None = None,
         graph: CausalGraph | None = None,
+        callbacks: Sequence[Callback] = (),
         on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train the network.
@@ -62,14 +66,34 @@ class CastleEstimator(Ensemble, CastleOptions):
         X_val, y_val : array-like, optional
             Validation rows, for early stopping. By default a random tenth of the rows is held out, see
             :class:`castlereg.Recipe`.
+        groups : array-like of shape (rows,), optional
+            Labels of rows that belong together, such as the visits of one patient. Validation rows are then whole
+            groups: none is on both sides.
+        time_column : str or int, optional
+            Name or index of a column of ``X`` with numbers or dates. Validation rows are then the latest rows: all are
+            later than every training row. With ``groups`` they are also whole groups; groups that span all times raise.
         graph : CausalGraph, optional
             Train with the edges of this graph and no others, such as a learned one that was edited. The sparsity does
             not act on them.
+        callbacks : sequence of callable
+            Called after epochs with an :class:`castlereg.callbacks.Epoch`; they may stop networks. See
+            :class:`castlereg.callbacks.Callback`.
         on_interrupt : {"raise", "keep"}
             What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or end training with the best
             networks so far and a warning.
         """
-        return self._fit(X, y, sample_weight, X_val, y_val, graph, on_interrupt=on_interrupt)
+        return self._fit(
+            X,
+            y,
+            sample_weight,
+            X_val=X_val,
+            y_val=y_val,
+            groups=groups,
+            time_column=time_column,
+            graph=graph,
+            callbacks=callbacks,
+            on_interrupt=on_interrupt,
+        )
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
         if not isinstance(self.castle, Castle | None):

@@ -15,6 +15,7 @@ from castlereg.estimators.base import NetworkEstimator, PlainNetwork
 from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.cross_validation import CastleCV, ClassSetCV, NetworkCV
 from castlereg.estimators.file_fit import FileFit
+from castlereg.estimators.partial_fit import PartialFitOfClasses
 
 
 @dataclass(eq=False, repr=False)
@@ -82,7 +83,7 @@ class Classification(ClassifierMixin, NetworkEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class CastleClassifier(Classification, FileFit, CastleEstimator):
+class CastleClassifier(Classification, FileFit, PartialFitOfClasses, CastleEstimator):
     """Neural network for two or more classes, regularized by learning the causal graph of columns and target.
 
     The target's loss is the cross-entropy, in the supervised and in the reconstruction term, as a share of that of the
@@ -112,7 +113,7 @@ class CastleClassifier(Classification, FileFit, CastleEstimator):
 
 
 @dataclass(eq=False, repr=False)
-class NetworkClassifier(Classification, FileFit, PlainNetwork):
+class NetworkClassifier(Classification, FileFit, PartialFitOfClasses, PlainNetwork):
     """Neural network for two or more classes with any regularizers; none is only early stopping, the paper's Baseline.
 
     Options and attributes are those of :class:`NetworkRegressor`, with ``class_weight`` and ``classes_`` as in

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from castlereg.estimators.base import NetworkEstimator, read_features
@@ -28,6 +30,8 @@ from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.request import CrossValidation
+from castlereg.target_losses import Poisson
+from castlereg.training.callbacks import Callback
 from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ FOLDS, FOLDS_OF_POOL, REPEATS_OF_BEST = 10, 5, 2
 # Options that say how the candidates of a grid are trained and chosen; a pool has its own.
 _OF_THE_GRID = (
     *("reg_betas", "candidates", "castle", "regularizers", "hidden_layer_sizes", "recipe"),
-    *("learning_rate", "batch_size", "max_epochs", "scoring"),
+    *("loss", "monotone", "learning_rate", "max_epochs", "scoring"),
 )
 
 
@@ -63,10 +67,13 @@ class CrossValidated(NetworkEstimator):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        time_column: str | int | None = None,
+        callbacks: Sequence[Callback] = (),
         on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train all folds and candidates in one run, and choose; see :meth:`castlereg.CastleRegressorCV.fit`."""
-        return self._fit_folds(X, y, sample_weight, groups, on_interrupt=on_interrupt)
+        how: dict[str, Any] = {"callbacks": callbacks, "on_interrupt": on_interrupt}
+        return self._fit_folds(X, y, sample_weight, groups, time_column, **how)
 
     def _fit_folds(
         self,
@@ -74,22 +81,29 @@ class CrossValidated(NetworkEstimator):
         y: Any,
         sample_weight: ArrayLike | None,
         groups: ArrayLike | None,
+        time_column: str | int | None,
         graph: CausalGraph | None = None,
         *,
+        callbacks: Sequence[Callback],
         on_interrupt: OnInterrupt,
     ) -> Self:
         if groups is not None:
             check_consistent_length(X, groups)
-            if self.cv is None or isinstance(self.cv, int | np.integer):
-                raise ValueError(f"cv={self.cv!r} does not keep groups together: give a splitter, such as GroupKFold")
+        has_splitter = not isinstance(self.cv, int | np.integer | None)
+        if time_column is not None and has_splitter:
+            raise ValueError(
+                f"cv={self.cv!r} decides the folds itself: give a number of folds, or leave time_column out"
+            )
         score = None
         if self.scoring is not None:
             scorer = check_scoring(self, scoring=self.scoring)
+            routed = _requested(scorer, sample_weight)
 
             def score(model: FittedModel, rows: NDArray[np.int64]) -> float:
                 fitted = copy.copy(self)
                 fitted.model_ = model
-                return float(scorer(fitted, _safe_indexing(X, rows), _safe_indexing(y, rows)))
+                of_rows = {name: _safe_indexing(values, rows) for name, values in routed.items()}
+                return float(scorer(fitted, _safe_indexing(X, rows), _safe_indexing(y, rows), **of_rows))
 
         cv = self.cv if self.cv is not None else FOLDS_OF_POOL if self._has_pool else FOLDS
         rules = CrossValidation(
@@ -104,7 +118,17 @@ class CrossValidated(NetworkEstimator):
             causal=isinstance(self, CastleOptions),
             time_limit=self.time_limit,
         )
-        return self._fit(X, y, sample_weight, graph=graph, cross_validation=rules, on_interrupt=on_interrupt)
+        return self._fit(
+            X,
+            y,
+            sample_weight,
+            groups=None if has_splitter else groups,
+            time_column=time_column,
+            graph=graph,
+            cross_validation=rules,
+            callbacks=callbacks,
+            on_interrupt=on_interrupt,
+        )
 
     def _check_options(self) -> None:
         super()._check_options()
@@ -137,7 +161,11 @@ class CrossValidated(NetworkEstimator):
         """Name the options given that say how the candidates of a grid are trained and chosen."""
         fields: dict[str, Any] = type(self).__dataclass_fields__
         given = (name for name in _OF_THE_GRID if name in fields)
-        return [name for name in given if not np.array_equal(getattr(self, name), fields[name].default)]
+        values = {name: getattr(self, name) for name in given}
+        is_given = {name: not np.array_equal(value, fields[name].default) for name, value in values.items()}
+        return [
+            name for name, value in values.items() if is_given[name] and not (isinstance(value, dict) and not value)
+        ]
 
     @property
     def search_results_(self) -> pd.DataFrame:
@@ -219,6 +247,16 @@ class CrossValidated(NetworkEstimator):
         return [(values, [fold[k] for fold in self._book.errors]) for k, values in enumerate(predictions)]
 
 
+def _requested(scorer: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
+    """Return the weights if scikit-learn's metadata routing is on and the scorer requests them."""
+    if sample_weight is None or not get_config()["enable_metadata_routing"]:
+        return {}
+    by_method = MethodMapping().add(caller="fit", callee="score")
+    router = MetadataRouter(owner="search").add(scorer=scorer, method_mapping=by_method)
+    weights = {"sample_weight": np.asarray(sample_weight)}
+    return dict(router.route_params(caller="fit", params=weights).scorer.score)
+
+
 class IntervalCV(CrossValidated):
     """Regressors that also predict an interval."""
 
@@ -251,6 +289,9 @@ class IntervalCV(CrossValidated):
         True
         """
         intervals = [cv_plus(values, errors, coverage) for values, errors in self._by_fold(X, coverage)]
+        for interval, target in zip(intervals, self.model_.targets, strict=True):
+            if isinstance(target.node.loss, Poisson):
+                np.maximum(interval, 0.0, out=interval)
         return intervals[0] if len(intervals) == 1 else np.stack(intervals, axis=1)
 
 
@@ -308,7 +349,9 @@ class CastleCV(CrossValidated, CastleOptions):
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        time_column: str | int | None = None,
         graph: CausalGraph | None = None,
+        callbacks: Sequence[Callback] = (),
         on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train all folds and candidates in one run, and choose.
@@ -320,14 +363,22 @@ class CastleCV(CrossValidated, CastleOptions):
         sample_weight : array-like of shape (rows,), optional
             As in :meth:`castlereg.CastleRegressor.fit`; copies of a row are in the same fold.
         groups : array-like of shape (rows,), optional
-            For splitters that keep groups together.
+            Labels of rows that belong together: a number of folds (``cv``) then keeps every group in one fold, by
+            scikit-learn's ``GroupKFold`` or, for classes, ``StratifiedGroupKFold``. A splitter gets them as they are.
+        time_column : str or int, optional
+            Name or index of a column of ``X`` with numbers or dates. A number of folds is then one of windows in time:
+            every fold trains on the earlier rows and leaves out the next ones, as scikit-learn's ``TimeSeriesSplit``
+            does, but over the different times, so that rows of one time stay together. With ``groups``, groups too.
         graph : CausalGraph, optional
             Train with the edges of this graph and no others.
+        callbacks : sequence of callable
+            As in :meth:`castlereg.CastleRegressor.fit`; every stage of a pool reports with its name.
         on_interrupt : {"raise", "keep"}
             What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or choose among the candidates
             that have networks of all folds by then, with a warning.
         """
-        return self._fit_folds(X, y, sample_weight, groups, graph, on_interrupt=on_interrupt)
+        how: dict[str, Any] = {"callbacks": callbacks, "on_interrupt": on_interrupt}
+        return self._fit_folds(X, y, sample_weight, groups, time_column, graph, **how)
 
     @property
     def reg_beta_(self) -> float:

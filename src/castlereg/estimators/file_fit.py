@@ -14,6 +14,8 @@ from castlereg.graph.constraints import graph_rules
 from castlereg.options import check_integer
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import fit
+from castlereg.target_losses import target_loss
+from castlereg.training.callbacks import Callback, check_callbacks, watched
 from castlereg.training.file_source import PIECE
 from castlereg.training.loop import OnInterrupt
 
@@ -32,6 +34,7 @@ class FileFit(Ensemble):
         separator: str | None = None,
         decimal: str | None = None,
         encoding: str | None = None,
+        callbacks: Sequence[Callback] = (),
         on_interrupt: OnInterrupt = "raise",
     ) -> Self:
         """Train on a file that may be larger than memory.
@@ -56,6 +59,8 @@ class FileFit(Ensemble):
             Columns to predict from; all others by default.
         separator, decimal, encoding : str, optional
             How text files are written, such as ``";"``, ``","`` and ``"cp1252"``; detected by default.
+        callbacks : sequence of callable
+            As in :meth:`fit`.
         on_interrupt : {"raise", "keep"}
             As in :meth:`fit`.
 
@@ -77,18 +82,20 @@ class FileFit(Ensemble):
         10
         """
         self._check_options()
+        callbacks = check_callbacks(callbacks)
         check_integer("chunk_rows", chunk_rows, least=PIECE)
         if self.bootstrap:
             raise ValueError("bootstrap=True draws from all rows at once, which fit_file never has: use fit, or False")
-        names = ("target_kind", "categorical_features", "class_weight")
+        names = ("target_kind", "categorical_features", "class_weight", "monotone")
         options = {name: getattr(self, name) for name in names}
         options |= {"chunk_rows": int(chunk_rows), "drop_unusable": self.unusable_columns == "drop"}
+        options["loss"] = target_loss(self.loss)
         text = {"separator": separator, "decimal": decimal, "encoding": encoding}
         data = FileData.opened(path, target, validation, columns, text, **options)
         edges = None if self.constraints is None else graph_rules(self.constraints, None, data.names, 1)
         request = self._request(data, len(data.features), edges)
-        with self._unchanged_by_errors():
-            self.model_ = fit(replace(request, on_interrupt=on_interrupt))
+        with self._unchanged_by_errors(), watched(callbacks, self):
+            self.model_ = fit(replace(request, callbacks=callbacks, on_interrupt=on_interrupt))
             self.n_features_in_ = len(data.features)
             self.feature_names_in_ = np.array(data.features, object)
         return self

@@ -31,6 +31,8 @@ class Recipe:
     warmup : int
         Epochs, at most all but the last one, before the best epoch and patience count; 0 with ``objective="graph"``,
         which has its own phases.
+    batch_size : int
+        Rows in a step.
     batches : {"shuffle", "independent"}
         An epoch goes once through the rows in random order; or its batches are drawn independently.
     schedule : {"constant", "cosine"}
@@ -64,6 +66,7 @@ class Recipe:
     validation_fraction: float = 0.1
     patience: int = 30
     warmup: int = 0
+    batch_size: int = 32
     batches: Batches = "shuffle"
     schedule: Schedule = "constant"
     activation: ActivationName = "relu"
@@ -79,6 +82,7 @@ class Recipe:
         check_fraction("validation_fraction", self.validation_fraction)
         check_integer("patience", self.patience)
         check_integer("warmup", self.warmup, least=0)
+        check_integer("batch_size", self.batch_size)
         check_choice("batches", self.batches, ["shuffle", "independent"])
         check_choice("schedule", self.schedule, ["constant", "cosine"])
         check_choice("activation", self.activation, ["relu", "silu"])

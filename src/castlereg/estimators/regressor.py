@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
-from castlereg.estimators.base import NetworkEstimator, PlainNetwork
+from castlereg.estimators.base import Loss, NetworkEstimator, PlainNetwork, read_features
 from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.cross_validation import CastleCV, IntervalCV, NetworkCV
 from castlereg.estimators.file_fit import FileFit
+from castlereg.estimators.partial_fit import PartialFit
+from castlereg.target_losses import Quantiles
 
 
+@dataclass(eq=False, repr=False)
 class Regression(RegressorMixin, NetworkEstimator):
     """What every regressor does."""
 
     target_kind = "numbers"
+    loss: Loss = field(default="squared", kw_only=True)  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict the target, or every target.
@@ -27,8 +34,40 @@ class Regression(RegressorMixin, NetworkEstimator):
         values = self._predicted(X)
         return values[0] if len(values) == 1 else np.column_stack(values)
 
+    def predict_quantiles(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict the quantiles of ``loss=Quantiles(...)``, which never cross.
 
-class CastleRegressor(Regression, FileFit, CastleEstimator):
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (rows, features)
+
+        Returns
+        -------
+        array of shape (rows, quantiles), or (rows, targets, quantiles) for several targets
+            In the order of the levels; the mean over networks.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from castlereg import NetworkRegressor
+        >>> from castlereg.losses import Quantiles
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = NetworkRegressor(loss=Quantiles((0.1, 0.5, 0.9)), max_epochs=20, random_state=0).fit(X, y)
+        >>> low, median, high = model.predict_quantiles(X).T
+        >>> bool((low <= median).all() and (median <= high).all())
+        True
+        """
+        check_is_fitted(self)
+        if not all(isinstance(target.node.loss, Quantiles) for target in self.model_.targets):
+            raise AttributeError(
+                f"this {type(self).__name__} has not learned quantiles: fit it with loss=Quantiles((0.1, 0.5, 0.9))"
+            )
+        quantiles = self.model_.predict_quantiles(read_features(self, X))
+        return quantiles[:, 0] if quantiles.shape[1] == 1 else quantiles
+
+
+@dataclass(eq=False, repr=False)
+class CastleRegressor(Regression, FileFit, PartialFit, CastleEstimator):
     """Neural network for regression, regularized by learning the causal graph of the columns and the target.
 
     Parameters
@@ -44,6 +83,12 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         Details of the penalty: acyclicity function, norm, features per step; see
         :class:`castlereg.regularizers.Castle`. ``reg_beta``, ``reg_lambda`` and ``objective`` are options of the
         estimator, which replace the defaults of ``Castle``; a ``Castle`` with other values raises.
+    loss : {"squared", "huber", "poisson", "quantiles"} or object of castlereg.losses
+        What errors of the target cost: their squares; :class:`castlereg.losses.Huber` for targets with wild values;
+        :class:`castlereg.losses.Poisson` for counts; :class:`castlereg.losses.Quantiles` for several quantiles at once.
+    monotone : dict of str or int to {1, -1}, optional
+        Columns with which the prediction never falls (1) or never rises (-1) while all others stay as they are, such as
+        ``{"age": 1}``. The promise is exact.
     hidden_layer_sizes : "auto" or tuple of int
         ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
     regularizers : sequence of Regularizer
@@ -61,8 +106,6 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
         identifiers only warn with ``"raise"``.
     learning_rate : float
         Of Adam.
-    batch_size : int
-        Rows in a step.
     max_epochs : int
         Most passes over the rows.
     n_members : int
@@ -107,7 +150,8 @@ class CastleRegressor(Regression, FileFit, CastleEstimator):
     """
 
 
-class NetworkRegressor(Regression, FileFit, PlainNetwork):
+@dataclass(eq=False, repr=False)
+class NetworkRegressor(Regression, FileFit, PartialFit, PlainNetwork):
     """Neural network for regression with any regularizers; none is only early stopping, the paper's Baseline.
 
     The same network as :class:`CastleRegressor`'s, from the same starting weights for the same seed, but only the
@@ -136,6 +180,7 @@ class NetworkRegressor(Regression, FileFit, PlainNetwork):
     """
 
 
+@dataclass(eq=False, repr=False)
 class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     """CASTLE for regression, chosen by cross-validation in one batched run.
 
@@ -159,7 +204,7 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
         ``"fast"`` and ``"best"`` are pools; ``"best"`` trains on two sets of folds and takes twice as long.
         ``"paper"`` chooses the best of ``reg_betas``; ``"one_standard_error"`` the strongest whose mean is within one
         standard error of the best one's. ``"auto"`` is ``"fast"``, or ``"paper"`` if an option of the grid is given:
-        ``reg_betas``, ``castle``, ``regularizers``, ``scoring``, or how networks are trained.
+        ``reg_betas``, ``castle``, ``regularizers``, ``scoring``, ``loss``, ``monotone``, or how networks are trained.
     time_limit : float, optional
         Seconds after which the training of a pool ends; the linear forms and the first epochs of CASTLE are always
         trained. The result then depends on the speed of the machine.
@@ -167,7 +212,8 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
         Number of folds, which are random and keep classes in proportion; or any splitter of scikit-learn, or an
         iterable of splits. By default 10, and 5 for a pool.
     scoring : str or callable, optional
-        Choose by a scorer of scikit-learn on the left-out rows instead of by the validation loss.
+        Choose by a scorer of scikit-learn on the left-out rows instead of by the validation loss. With metadata routing
+        (``sklearn.set_config(enable_metadata_routing=True)``), it gets the rows' weights if it requests them.
     castle : Castle or sequence of Castle, optional
         Details of the penalty, ``objective`` and ``reg_lambda`` among them. Several are all tried with every beta, such
         as ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``. The betas are those of ``reg_betas``.
@@ -211,6 +257,7 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     """
 
 
+@dataclass(eq=False, repr=False)
 class NetworkRegressorCV(Regression, IntervalCV, NetworkCV):
     """The same network with regularizers chosen among candidates by cross-validation in one batched run.
 

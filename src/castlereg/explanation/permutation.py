@@ -104,7 +104,8 @@ def permutation_importance(
         def score(_: NetworkEstimator, permuted: NDArray[np.float64], y: None) -> float:
             bar.update()
             with np.errstate(over="ignore"):  # a target that does not vary has no unit
-                return -float(losses(fitted.predict_cells(permuted)).mean())
+                values = [of_target.mean(axis=0) for of_target in fitted.predict_values(permuted)]
+                return -float(losses(values).mean())
 
         loss = -score(model, cells, None)
         result = inspection.permutation_importance(

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.targets import ClassTarget
 from castlereg.fitted.networks import Networks
 from castlereg.network import select
 
@@ -43,7 +42,12 @@ class Blend:
     def predict(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Predict every target from cells: values (folds, rows), probabilities (folds, rows, classes)."""
         targets = self.preprocessing.targets
-        shapes = [(len(target.classes),) if isinstance(target, ClassTarget) else () for target in targets]
+        return [target.predicted(values) for target, values in zip(targets, self.predict_values(cells), strict=True)]
+
+    def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Predict every target as :meth:`predict` does; with a loss of its own all values, (folds, rows, outputs)."""
+        targets = self.preprocessing.targets
+        shapes = [target.decode(np.zeros((1, self.parts[0].layout.output_width))).shape[1:] for target in targets]
         totals = [np.zeros((self.n_members, len(cells), *shape)) for shape in shapes]
         for rows, block in self.parts[0].encoded_blocks(cells):  # encoded once for all parts
             n_rows = rows.stop - rows.start

@@ -29,6 +29,9 @@ class Predictor(Protocol):
     def predict(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Predict every target: values (members, rows), probabilities (members, rows, classes)."""
 
+    def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Predict every target; all values, (members, rows, outputs), where it has its own loss."""
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -85,17 +88,22 @@ class HeldOutPredictions:
     def of(cls, networks: Predictor, held_out: HeldOut) -> HeldOutPredictions:
         """Predict the held-out rows of every network."""
         members = (networks.of_members(np.array([member])) for member in range(len(held_out.by_member)))
-        return cls(list(held_out.truth), mean_predictions(members, held_out.cells, held_out.by_member))
+        values = mean_values(members, held_out.cells, held_out.by_member)
+        targets = networks.preprocessing.targets
+        return cls(
+            list(held_out.truth),
+            [target.predicted(of_target) for target, of_target in zip(targets, values, strict=True)],
+        )
 
 
-def mean_predictions(
+def mean_values(
     members: Iterable[Predictor], cells: NDArray[np.float64], by_member: Sequence[NDArray[np.int64]]
 ) -> list[NDArray[np.float64]]:
-    """Predict every target of rows by the mean of the members whose rows they are: (rows,) or (rows, classes)."""
+    """Predict every target of rows by the mean of the members whose rows they are, as ``predict_values`` does."""
     totals: list[NDArray[np.float64]] = []
     counts = np.zeros(len(cells))
     for member, rows in zip(members, by_member, strict=True):
-        predictions = [of_target[0] for of_target in member.predict(cells[rows])]
+        predictions = [of_target[0] for of_target in member.predict_values(cells[rows])]
         totals = totals or [np.zeros((len(cells), *of_target.shape[1:])) for of_target in predictions]
         counts[rows] += 1
         for total, predicted in zip(totals, predictions, strict=True):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from castlereg.fitted.held_out import HeldOut, Predictor, mean_predictions
+from castlereg.fitted.held_out import HeldOut, Predictor, mean_values
 from castlereg.fitted.row_losses import RowLosses
 from castlereg.notices import shows_progress
 
@@ -48,7 +48,7 @@ def column_importances(predictor: Predictor, held_out: HeldOut) -> NDArray[np.fl
 
     def loss(cells: NDArray[np.float64]) -> float:
         with np.errstate(over="ignore"):  # a target that does not vary in these rows has no unit
-            return float(losses(mean_predictions(members, cells, held_out.by_member)).mean())
+            return float(losses(mean_values(members, cells, held_out.by_member)).mean())
 
     before = loss(held_out.cells)
     importances = np.zeros(n_columns)

@@ -21,6 +21,7 @@ from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
 from castlereg.fitted.importances import column_importances
 from castlereg.fitted.networks import Networks
 from castlereg.regularizers import Regularizer
+from castlereg.training.further import Ongoing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +52,7 @@ class FittedModel:
 
     networks: Networks  # with the preprocessing that they share; those that the graph comes from
     history: pd.DataFrame  # one row per network and epoch
-    validation_loss: float  # mean over networks, each at its best epoch; of a pool, that of held-out rows
+    validation_loss: float  # mean over networks at their best epoch; of a pool, that of held-out rows; NaN without any
     graph: CausalGraph | None = None  # None when only the targets' sub-networks were trained
     folds: FoldBook | None = None  # None without cross-validation
     held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # files do not keep it
@@ -60,6 +61,7 @@ class FittedModel:
     rows: Rows | None = field(default=None, compare=False, repr=False)  # of training, coded; neither files nor pickles
     importance_rows: HeldOut | None = field(default=None, compare=False, repr=False)  # likewise
     stored_importances: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)  # instead of these
+    ongoing: Ongoing | None = field(default=None, compare=False, repr=False)  # of partial_fit; files do not keep it
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the training rows out of pickles: who gives a model away does not give them away."""
@@ -123,6 +125,14 @@ class FittedModel:
     def predict_by_fold(self, columns: Columns) -> list[NDArray[np.float64]]:
         """Predict every target with each fold's network: (folds, rows) or (folds, rows, classes)."""
         return self.predictor.predict(self.cells(columns))
+
+    def predict_quantiles(self, columns: Columns) -> NDArray[np.float64]:
+        """Predict all quantiles of every target, the mean over networks: (rows, targets, quantiles)."""
+        return np.stack([values.mean(axis=0) for values in self.predict_values(self.cells(columns))], axis=1)
+
+    def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Predict every target from :meth:`cells` by each fold; all values, (folds, rows, outputs), of its own loss."""
+        return self.predictor.predict_values(cells)
 
     def encoded(self, rows: Rows) -> Table:
         """Encode rows and their targets as the networks take them."""

@@ -96,6 +96,11 @@ class Networks:
 
         Values have shape (members, rows), probabilities (members, rows, classes).
         """
+        targets = self.preprocessing.targets
+        return [target.predicted(values) for target, values in zip(targets, self.predict_values(cells), strict=True)]
+
+    def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Predict every target as :meth:`predict` does; with a loss of its own all values, (members, rows, outputs)."""
         outputs = self.target_outputs(cells)
         return [target.decode(outputs[:, :, k]) for k, target in enumerate(self.preprocessing.targets)]
 
@@ -149,15 +154,15 @@ class Networks:
     def output_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """What takes outputs to the encoded unit of the table: factors and offsets, each of shape (members, targets).
 
-        They undo the members' standardization of numeric targets; those of classes are 1 and 0.
+        They undo the members' standardization of targets with the squared error; others are 1 and 0.
         """
         channels = self.layout.output_channels[list(self.layout.targets), 0]
         shift, scale = (
             a[:, channels].astype(np.float64) for a in (self.standardization.shift, self.standardization.scale)
         )
-        is_numeric = np.array([target.is_numeric for target in self.preprocessing.targets])
+        is_squared = self.layout.is_squared[list(self.layout.targets)]
         spread = np.where(scale > 0, 1 / np.where(scale > 0, scale, 1.0), 0.0)
-        return np.where(is_numeric, spread, 1.0), np.where(is_numeric, shift, 0.0)
+        return np.where(is_squared, spread, 1.0), np.where(is_squared, shift, 0.0)
 
     # --- the sub-networks of all columns ----------------------------------------------------------
 

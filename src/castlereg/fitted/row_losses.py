@@ -17,7 +17,8 @@ class RowLosses:
     """The loss of every row, the mean over targets, as a function of predictions of every target.
 
     Squared errors are in units of the target's variance, log losses in units of the entropy of the classes: 1 is what
-    predicting the mean or the class shares costs. Rows with weights have losses in proportion.
+    predicting the mean or the class shares costs, or the best constant by the target's own loss. Rows with weights have
+    losses in proportion.
     """
 
     targets: Sequence[Target]
@@ -25,7 +26,7 @@ class RowLosses:
     weight: NDArray[np.float64] | None = None  # (rows,), with a mean of 1
 
     def __call__(self, predicted: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-        """Return the losses, shape (rows,), of values (rows,) or probabilities (rows, classes) of each target."""
+        """Return the losses, shape (rows,), of values (rows,) or (rows, outputs), or probabilities, of each target."""
         total = np.zeros(len(self.truth[0]))
         for target, truth, of_target in zip(self.targets, self.truth, predicted, strict=True):
             if isinstance(target, ClassTarget):
@@ -35,8 +36,8 @@ class RowLosses:
                 likely = of_target[np.arange(len(codes)), codes]
                 total -= np.log(np.maximum(likely, 1e-12)) / entropy
             else:
-                mean = np.average(truth, weights=self.weight)
-                variance = float(np.average(np.square(truth - mean), weights=self.weight))
-                total += np.square(of_target - truth) / max(variance, 1e-300)
+                of_constant = target.errors(target.constant(truth, self.weight), truth)
+                unit = float(np.average(of_constant, weights=self.weight))
+                total += target.errors(of_target, truth) / max(unit, 1e-300)
         total /= len(self.targets)
         return total if self.weight is None else total * self.weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,32 @@ def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_ou
     sub-networks. Nearly is within one standard error of the mean loss of held-out rows.
     """
     n_features = networks.layout.n_features
-    strongest = weights[:n_features, n_features:].max(axis=1)
+
+    def losses_of(choices: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return _losses(networks, np.repeat(choices[:, None], networks.n_members, axis=1), held_out)
+
+    return highest_harmless(weights[:n_features, n_features:].max(axis=1), losses_of)
+
+
+def highest_harmless(strongest: NDArray[np.float64], losses_of: Callable[[NDArray[np.bool_]], Any]) -> float:
+    """Choose the highest threshold whose mean loss is within one standard error of the lowest.
+
+    Parameters
+    ----------
+    strongest : array of shape (features,)
+        Weight of each feature's strongest edge into a target.
+    losses_of : callable
+        From the features to keep, shape (choices, features), to the losses of held-out rows, shape (choices, rows).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> highest_harmless(np.array([0.1, 0.9]), lambda kept: np.where(kept[:, 1:], [1.0, 1.2], [3.0, 3.2]))
+    0.9
+    """
     # Zero, and weights at which one more feature is left out.
     thresholds = np.r_[0.0, evenly(np.unique(strongest[strongest > 0]), _MOST_THRESHOLDS)]
-    above = strongest >= thresholds[:, None]
-    losses = _losses(networks, np.repeat(above[:, None], networks.n_members, axis=1), held_out)
+    losses = losses_of(strongest >= thresholds[:, None])
     return float(thresholds[_as_good_as_the_best(losses)[-1]])
 
 
@@ -98,8 +120,10 @@ def _losses(networks: Networks, choices: NDArray[np.bool_], held_out: HeldOut) -
                 if isinstance(target, ClassTarget):
                     likely = predicted[np.arange(len(rows)), target.codes(values)]
                     of_choice[rows] -= np.log(np.maximum(likely, 1e-12))
-                else:
+                elif target.loss is None:
                     of_choice[rows] += ((predicted - values) / held_out.spread[k]) ** 2
+                else:
+                    of_choice[rows] += target.errors(predicted, values)
     counted = count > 0
     share = (1.0 if held_out.weight is None else held_out.weight[counted]) / count[counted]
     return np.stack([of_choice[counted] * share for of_choice in total])

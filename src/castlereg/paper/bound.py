@@ -13,6 +13,7 @@ the figures, and for the steps of the proof that do not hold as written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -170,7 +171,7 @@ def sub_gaussian_factor(losses: ArrayLike) -> float:
 
 def zeta(depth: int, largest_row: float, width: int) -> float:
     """``zeta = M B e sqrt(2 log(2 e h))``."""
-    return float(depth * largest_row * np.e * np.sqrt(2 * np.log(2 * np.e * width)))
+    return float(depth * largest_row * math.e * np.sqrt(2 * np.log(2 * math.e * width)))
 
 
 def c_1(gamma: float, zeta: float, n_outputs: int, kappa: float, depth: int) -> float:

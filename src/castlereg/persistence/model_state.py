@@ -27,7 +27,7 @@ ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name)
 
 _FIELDS: dict[str, Any] = {
     **{"estimator": str, "parameters": dict, "named": bool, "preprocessing": dict, "networks": dict},
-    **{"validation_loss": float, "history": dict, "graph": dict | None, "cross_validation": dict | None},
+    **{"validation_loss": float | None, "history": dict, "graph": dict | None, "cross_validation": dict | None},
     **{"blend": dict | None, "selected": list[int] | None, "importances": bool},
 }
 
@@ -46,7 +46,7 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
         "named": hasattr(model, "feature_names_in_"),
         "preprocessing": predictor_state.write_preprocessing(fitted.preprocessing, arrays),
         "networks": predictor_state.write_networks(fitted.networks, arrays),
-        "validation_loss": fitted.validation_loss,
+        "validation_loss": None if np.isnan(fitted.validation_loss) else fitted.validation_loss,
         "history": write_value({name: fitted.history[name].to_numpy() for name in fitted.history}, arrays),
         "graph": None if fitted.graph is None else result_state.write_graph(fitted.graph, arrays),
         "cross_validation": None if fitted.folds is None else result_state.write_folds(fitted.folds, arrays),
@@ -82,7 +82,7 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
     model.model_ = FittedModel(
         networks,
         pd.DataFrame(read_value(stored.history, arrays)),
-        stored.validation_loss,
+        np.nan if stored.validation_loss is None else stored.validation_loss,
         None if stored.graph is None else result_state.read_graph(stored.graph, networks.layout.n_nodes, arrays),
         None if stored.cross_validation is None else result_state.read_folds(stored.cross_validation, networks, arrays),
         blend=None if stored.blend is None else predictor_state.read_blend(stored.blend, networks, arrays),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import numpy as np
 
-from castlereg.data.preprocessing import Preprocessing
+from castlereg.data.preprocessing import Preprocessing, feature_nodes
 from castlereg.data.schema import ColumnSchema
 from castlereg.data.table import Standardization
 from castlereg.data.targets import ClassTarget, NumericTarget, Target
@@ -16,10 +16,13 @@ from castlereg.network import Activation, ActivationName, Dense, Embedding, Para
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, fields
 from castlereg.persistence.values import read_value, write_value
+from castlereg.target_losses import TargetLoss
 
 _COLUMN = get_type_hints(ColumnSchema)
+_Direction = Literal["any", "rises", "falls"]
+_WORDS: dict[int, _Direction] = {0: "any", 1: "rises", -1: "falls"}  # of targets as a column grows
 MOST_EMBEDDED = 1024  # inputs of one number: a file that says more is damaged
-_NUMERIC_TARGET = {"name": str, "center": float, "spread": float}
+_NUMERIC_TARGET = {"name": str, "center": float, "spread": float, "loss": object}
 
 
 def write_preprocessing(preprocessing: Preprocessing, arrays: Arrays) -> dict[str, Any]:
@@ -29,8 +32,9 @@ def write_preprocessing(preprocessing: Preprocessing, arrays: Arrays) -> dict[st
         "columns": [asdict(column) for column in preprocessing.schema],
         "order": [int(j) for j in preprocessing.order],
         "clipped": any(node.clipped for node in preprocessing.nodes),
+        "monotone": [_WORDS[sign] for sign in preprocessing.monotone],
         "targets": [
-            asdict(target)
+            _written_number(target, arrays)
             if isinstance(target, NumericTarget)
             else {"name": target.name, "classes": write_value(target.classes, arrays)}
             for target in preprocessing.targets
@@ -38,9 +42,15 @@ def write_preprocessing(preprocessing: Preprocessing, arrays: Arrays) -> dict[st
     }
 
 
+def _written_number(target: NumericTarget, arrays: Arrays) -> dict[str, Any]:
+    scales = {"name": target.name, "center": target.center, "spread": target.spread}
+    return scales | {"loss": write_value(target.loss, arrays)}
+
+
 def read_preprocessing(content: Any, arrays: StoredArrays) -> Preprocessing:
     """Undo :func:`write_preprocessing`."""
-    stored = fields(content, "its preprocessing", columns=list, order=list[int], clipped=bool, targets=list)
+    kinds = {"columns": list, "order": list[int], "clipped": bool, "monotone": list[_Direction], "targets": list}
+    stored = fields(content, "its preprocessing", **kinds)
     schema, order = tuple(map(read_column, stored.columns)), tuple(stored.order)
     if not schema or sorted(order) != list(range(len(schema))):
         raise Unreadable(f"it has an invalid order of its {len(schema)} columns")
@@ -51,7 +61,14 @@ def read_preprocessing(content: Any, arrays: StoredArrays) -> Preprocessing:
     )
     if not (spread > 0).all():
         raise Unreadable("its array 'columns/spread' has numbers that are not positive")
-    nodes = tuple(schema[j].node(stored.clipped) for j in order)
+    if len(stored.monotone) != len(schema):
+        raise Unreadable(f"it has directions of {len(stored.monotone)} columns, and {len(schema)} columns")
+    signs = {word: sign for sign, word in _WORDS.items()}
+    try:
+        of_columns = feature_nodes(schema, stored.clipped, [signs[word] for word in stored.monotone])
+    except ValueError as error:
+        raise Unreadable(str(error)) from None
+    nodes = tuple(of_columns[j] for j in order)
     targets = tuple(_read_target(target, arrays) for target in stored.targets)
     return Preprocessing(schema, order, nodes, center, spread, targets)
 
@@ -80,7 +97,10 @@ def _read_target(content: Any, arrays: StoredArrays) -> Target:
         stored = fields(content, "a target", **_NUMERIC_TARGET)
         if stored.spread <= 0:
             raise Unreadable(f"target {stored.name!r} has a spread that is not positive")
-        return NumericTarget(**vars(stored))
+        loss = read_value(stored.loss, arrays)
+        if not isinstance(loss, TargetLoss | None):
+            raise Unreadable(f"target {stored.name!r} has an invalid loss")
+        return NumericTarget(stored.name, stored.center, stored.spread, loss)
     stored = fields(content, "a target", name=str, classes=object)
     classes = read_value(stored.classes, arrays)
     if type(classes) is not np.ndarray or classes.ndim != 1 or len(classes) < 2 or not all(classes[:-1] < classes[1:]):
@@ -154,13 +174,13 @@ def read_networks(
         embedding,
         Activation(form.activation),
     )
-    clipped, all_numeric = layout.is_clipped.any(), layout.is_kind("numeric").all()
+    clipped, all_squared = layout.is_clipped.any(), layout.is_squared.all()
     standardization = Standardization(
         take("shift", layout.n_channels),
         take("scale", layout.n_channels),
         take("clip_center", layout.n_channels) if clipped else None,
         take("clip_rate", layout.n_channels) if clipped else None,
-        None if all_numeric else take("null_loss", layout.n_nodes),
+        None if all_squared else take("null_loss", layout.n_nodes),
     )
     return Networks(preprocessing, parameters, standardization)
 

@@ -22,6 +22,7 @@ from castlereg.graph import EdgeConstraints
 from castlereg.notices import warn_user
 from castlereg.persistence.container import DTYPES, Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, checked, fields
+from castlereg.target_losses import Huber, Poisson, Quantiles
 
 _MAX_DEPTH = 12
 _MAX_CHARACTERS = 50_000_000  # of a text array, which takes as many for every text as for the longest
@@ -31,7 +32,7 @@ CLASSES: dict[str, type] = {
     for cls in (
         *(regularizers.Castle, regularizers.L1, regularizers.L2, regularizers.Dropout, regularizers.Autoencoder),
         *(regularizers.BatchNorm, regularizers.Corruption, regularizers.InputNoise, regularizers.MixUp),
-        *(EdgeConstraints, Recipe),
+        *(EdgeConstraints, Recipe, Huber, Poisson, Quantiles),
         *(splitters.KFold, splitters.StratifiedKFold, splitters.GroupKFold, splitters.StratifiedGroupKFold),
         *(splitters.ShuffleSplit, splitters.StratifiedShuffleSplit, splitters.GroupShuffleSplit),
         *(splitters.TimeSeriesSplit, splitters.PredefinedSplit, splitters.LeaveOneOut, splitters.LeaveOneGroupOut),

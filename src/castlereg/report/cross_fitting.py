@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -136,7 +137,8 @@ def single(model: NetworkEstimator) -> NetworkEstimator:
 
 def plain(model: NetworkEstimator) -> NetworkEstimator:
     """Return the unfitted network with the same options but no regularizer, only early stopping."""
-    return _with_options(_NETWORK[model.target_kind](), model, regularizers=())
+    recipe = None if model.recipe is None else replace(model.recipe, refit=False)  # CASTLE selects the columns of one
+    return _with_options(_NETWORK[model.target_kind](), model, regularizers=(), recipe=recipe)
 
 
 def _with_options(estimator: NetworkEstimator, model: NetworkEstimator, **options: Any) -> NetworkEstimator:

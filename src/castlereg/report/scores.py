@@ -91,9 +91,10 @@ def score_target(
     methods, by_method = tuple(predictions), list(predictions.values())
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
     if isinstance(target, NumericTarget):
-        measures, draws = _of_numbers(truth.astype(np.float64), by_method, rng)
+        measures, draws = _of_numbers(target, truth.astype(np.float64), by_method, rng)
         differences = _differences(methods, draws)
-        verdict = _verdict(methods[0], measures[0], differences, " of the variance")
+        unit = " of the variance" if target.loss is None else " of a constant's loss"
+        verdict = _verdict(methods[0], measures[0], differences, unit)
         shown = np.sort(rng.choice(len(truth), min(len(truth), _MOST_POINTS), replace=False))
         points = tuple(zip(truth[shown].tolist(), by_method[0][shown].tolist(), strict=True))
         return TargetScores(target.name, True, methods, measures, differences, verdict, points)
@@ -115,23 +116,34 @@ def score_target(
 
 
 def _of_numbers(
-    truth: NDArray[np.float64], predictions: list[NDArray[np.float64]], rng: np.random.Generator
+    target: NumericTarget,
+    truth: NDArray[np.float64],
+    predictions: list[NDArray[np.float64]],
+    rng: np.random.Generator,
 ) -> tuple[tuple[Measure, ...], NDArray[np.float64]]:
-    """Return the error as a share of the variance, R² and RMSE; and the first in all rows and in each draw."""
+    """Return the error as a share of the variance, R² and RMSE; and the first in all rows and in each draw.
+
+    The error of a target with a loss of its own is that loss, as a share of what a constant costs.
+    """
     spread = truth.std()
     squares = [((truth - predicted) / spread) ** 2 for predicted in predictions]
     centred = (truth - truth.mean()) / spread
-    sums = _resampled(np.column_stack([*squares, centred, centred**2]), rng)
-    variance = sums[:, -1] - sums[:, -2] ** 2
+    n, constant = len(predictions), target.predicted(target.constant(truth))
+    losses = [target.errors_of_predictions(predicted, truth) for predicted in (*predictions, constant)]
+    sums = _resampled(np.column_stack([*squares, centred, centred**2, *losses]), rng)
+    variance = sums[:, n + 1] - sums[:, n] ** 2
     # A draw from few rows may hold one value only: it has no variance, and is left out.
     variance = np.where(variance > 1e-9, variance, np.nan)
-    shares = sums[:, :-2] / variance[:, None]
-    errors = np.sqrt(sums[:, :-2]) * spread
+    shares, errors = sums[:, :n] / variance[:, None], np.sqrt(sums[:, :n]) * spread
+    first, unit = shares, "share of the variance"
+    if target.loss is not None:
+        first = sums[:, n + 2 : -1] / np.where(sums[:, -1:] > 0, sums[:, -1:], np.nan)
+        unit = "loss as a share of a constant's"
     return (
-        _measure("Error", "share of the variance", True, shares),
+        _measure("Error", unit, True, first),
         _measure("R²", "", False, 1 - shares),
         _measure("RMSE", "in the target's unit", True, errors),
-    ), shares
+    ), first
 
 
 def _of_classes(

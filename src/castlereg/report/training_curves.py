@@ -30,13 +30,15 @@ class TrainingContent:
     n_networks: int
     n_drawn: int
     epochs: tuple[int, int]  # of the network that trained shortest, and longest
-    best_epochs: tuple[int, int]  # earliest and latest
-    validation_loss: float  # mean over networks, each at its best epoch
-    curves: tuple[Curves, ...]  # training objective and validation loss
+    best_epochs: tuple[int, int]  # earliest and latest; without a validation loss the last ones
+    validation_loss: float | None  # mean over networks, each at its best epoch; None if no rows were held out
+    curves: tuple[Curves, ...]  # training objective and, if known, validation loss
 
 
 def training_content(history: pd.DataFrame, validation_loss: float, warmup: int = 0) -> TrainingContent:
     """Turn a history, one row per network and epoch, into curves; the first ``warmup`` epochs cannot be the best.
+
+    A validation loss of NaN means that the weights of the last epoch predict.
 
     >>> history = pd.DataFrame(
     ...     {"member": [0, 0, 0], "epoch": [1, 2, 3], "objective": [9.0, 7.0, 6.0], "validation_loss": [0.9, 0.7, 0.8]}
@@ -47,18 +49,20 @@ def training_content(history: pd.DataFrame, validation_loss: float, warmup: int 
     """
     tables = history.pivot(index="epoch", columns="member", values=["objective", "validation_loss"])
     validation = tables["validation_loss"]
-    best = validation[validation.index > warmup].idxmin()
     lengths = history.groupby("member")["epoch"].max()
+    has_best = not np.isnan(validation_loss)
+    best = validation[validation.index > warmup].idxmin() if has_best else lengths
     best_of_drawn = best[:_MOST_DRAWN]
+    unit = "predicting the mean or the base rates has about 1"
     return TrainingContent(
         n_networks=len(best),
         n_drawn=len(best_of_drawn),
         epochs=(int(lengths.min()), int(lengths.max())),
         best_epochs=(int(best.min()), int(best.max())),
-        validation_loss=float(validation_loss),
+        validation_loss=float(validation_loss) if has_best else None,
         curves=(
             _curves("Training objective", "sum of all terms", tables["objective"], best_of_drawn),
-            _curves("Validation loss", "predicting the mean or the base rates has about 1", validation, best_of_drawn),
+            *([_curves("Validation loss", unit, validation, best_of_drawn)] if has_best else []),
         ),
     )
 

@@ -200,7 +200,12 @@ def no_skill(held_out: HeldOutPredictions, targets: Sequence[Target], but_for: S
     if not without:
         return None
     means = [
-        "their class shares" if isinstance(target, ClassTarget) else "their mean (R² below 0)" for target in without
+        "their class shares"
+        if isinstance(target, ClassTarget)
+        else "their mean (R² below 0)"
+        if target.loss is None
+        else "a constant (by their own loss)"
+        for target in without
     ]
     return (
         f"held-out rows of {', '.join(repr(target.name) for target in without)} are predicted no better than by "
@@ -210,7 +215,9 @@ def no_skill(held_out: HeldOutPredictions, targets: Sequence[Target], but_for: S
 
 def _is_no_better(target: Target, truth: NDArray[Any], predicted: NDArray[np.float64]) -> bool:
     if not isinstance(target, ClassTarget):
-        return float(np.square(truth - predicted).mean()) >= float(truth.var())
+        constant = target.predicted(target.constant(truth))
+        losses = (target.errors_of_predictions(values, truth).mean() for values in (predicted, constant))
+        return float(next(losses)) >= float(next(losses))
     codes = target.codes(truth)
     shares = np.bincount(codes, minlength=predicted.shape[1]) / len(codes)
     probabilities = np.maximum(predicted[np.arange(len(codes)), codes], 1e-12)

@@ -17,7 +17,7 @@ from castlereg.data.files import TableFile, check_columns, note_unnamed
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.reading import Columns, read_columns
 from castlereg.data.rows import Rows, n_held_out
-from castlereg.data.schema import KindChanged, named_columns
+from castlereg.data.schema import KindChanged, monotone_signs, named_columns
 from castlereg.data.survey import TableSurvey, TargetSurvey
 from castlereg.data.table import Table
 from castlereg.data.targets import ClassTarget, TargetKind, check_target, read_target, weighted_by_class
@@ -27,6 +27,7 @@ from castlereg.graph.sortability import ColumnTraits
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.search.fit import FEWEST_ROWS, numbers_among
 from castlereg.search.request import Assignment, FitRequest
+from castlereg.target_losses import TargetLoss
 from castlereg.training.file_source import FileSource, RowFile
 
 MOST_HELD_OUT = 100_000  # validation rows, which stay in memory; enough to know a mean loss to a few thousandths
@@ -48,6 +49,8 @@ class FileData:
     class_weight: Any = None  # as in scikit-learn; None for regression
     chunk_rows: int = 131_072  # rows that are in memory at a time
     drop_unusable: bool = False  # whether identifiers and free text are left without influence, or raise
+    loss: TargetLoss | None = None  # of a target of numbers; None for the squared error
+    monotone: Any = None  # as the user gave it
 
     @classmethod
     def opened(
@@ -88,6 +91,7 @@ class FileData:
             (of_target.target(),),
             clipped=request.clipped,
             drop_unusable=self.drop_unusable,
+            monotone=monotone_signs(self.monotone, self.features),
         )
         encoding = _Encoding(self, file, preprocessing, of_target, request)
         width = preprocessing.layout.n_channels + (encoding.class_weights is not None)
@@ -108,7 +112,7 @@ class FileData:
         file, categorical = self.file, named_columns(self.categorical_features, self.features)
         while True:
             survey = TableSurvey(self.features, categorical)
-            of_target = TargetSurvey(self.target, self.target_kind == "numbers")
+            of_target = TargetSurvey(self.target, self.target_kind == "numbers", self.loss)
             try:
                 for columns, values in self.pieces(file, "reading", verbose):
                     survey.add(columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
+from castlereg.data.group_splits import group_folds, group_split
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_split
 from castlereg.data.table import MOST_AT_ONCE, Table, blocks
-from castlereg.data.targets import ClassTarget, TargetKind, fit_target, weighted_by_class
+from castlereg.data.targets import ClassTarget, Target, TargetKind, fit_target, weighted_by_class
+from castlereg.data.time_splits import expanding_folds, latest_split, time_blocks, times_of
 from castlereg.discovery import MOST_ROWS, Discovery, columns_of, discover
 from castlereg.fitted.blend import Blend
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions, Predictor, evenly
@@ -36,6 +38,7 @@ from castlereg.search.grid import Candidate, FoldGrid, choose, strengths_of, tra
 from castlereg.search.pool import pool
 from castlereg.search.pooled import PoolRun
 from castlereg.search.request import Assignment, CrossValidation, FitRequest, FoldRows, Score
+from castlereg.target_losses import TargetLoss
 
 
 def fit(request: FitRequest) -> FittedModel:
@@ -44,7 +47,8 @@ def fit(request: FitRequest) -> FittedModel:
     for candidate in request.candidates:
         check_regularizers(candidate, request.plan.hidden_layer_sizes)
     with request.data.prepared(request) as rows:
-        _check_required(rows.preprocessing, request.edges)
+        check_required(rows.preprocessing, request.edges)
+        check_order(rows.preprocessing)
         if request.cross_validation is not None and request.cross_validation.pool:
             return _fit_pool(request, request.cross_validation, rows)
         discovery = _discovered(request, rows)
@@ -59,6 +63,8 @@ def fit(request: FitRequest) -> FittedModel:
             seeds=rows.seeds,
             progress=request.verbose,
             on_interrupt=request.on_interrupt,
+            fold_names=_network_names(request, range(len(rows.folds))),
+            callbacks=request.callbacks,
         )
         seconds = (time.perf_counter() - begun) / grid.losses.size
         rules, best, results = request.cross_validation, 0, None
@@ -80,7 +86,7 @@ def fit(request: FitRequest) -> FittedModel:
                 some_rows=rows.some_rows,
                 traits=rows.traits(),
                 edges=request.edges,
-                agreement_of=_agreement_of(request, networks.n_members),
+                agreement_of=agreement_of(request, networks.n_members),
                 discovery=discovery,
             )
         predictor: Networks | Blend = networks
@@ -106,6 +112,21 @@ def fit(request: FitRequest) -> FittedModel:
         return FittedModel(
             networks, stack.history, loss, graph, book, predictions, blend, selected, rows.training_rows, some
         )
+
+
+def check_order(preprocessing: Preprocessing) -> None:
+    """Raise for classes without an order that are to rise or fall with a column."""
+    for target in preprocessing.targets:
+        if preprocessing.layout.is_monotone and target.node.kind == "categorical":
+            raise ValueError(
+                f"monotone needs a target of numbers or of two classes, and {target.name} has "
+                f"{target.node.levels} classes, which neither rise nor fall"
+            )
+
+
+def _network_names(request: FitRequest, networks: Iterable[int]) -> list[str]:
+    what = "network" if request.cross_validation is None else "fold"
+    return [f"{what} {i}" for i in networks]
 
 
 def _discovered(request: FitRequest, rows: Assignment) -> Discovery | None:
@@ -146,6 +167,9 @@ def _refitted(
         progress=request.verbose,
         on_interrupt=request.on_interrupt,
         used=by_node(used, rows.preprocessing),
+        stage="refit",
+        fold_names=_network_names(request, trained),
+        callbacks=request.callbacks,
     )
     refitted = Networks.of(rows.preprocessing, grid.stacks[0])
     return Blend((refitted,), np.ones(1), ("refit",)), usual_columns(used)
@@ -161,6 +185,7 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
         verbose=request.verbose,
         on_interrupt=request.on_interrupt,
         time_limit=rules.time_limit,
+        callbacks=request.callbacks,
     )
     blend, weights = run.blend()
     with_graph = [candidate for candidate in run.trained if candidate.has_graph]
@@ -192,7 +217,7 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
     return FittedModel(main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, *kept)
 
 
-def _agreement_of(request: FitRequest, n_networks: int) -> str:
+def agreement_of(request: FitRequest, n_networks: int) -> str:
     """Say which networks the confidence compares, and what it therefore does not show."""
     if request.cross_validation is not None:
         return f"{n_networks} networks of cross-validation, whose training rows overlap"
@@ -224,7 +249,7 @@ def _errors(networks: Predictor, rows: Rows) -> list[NDArray[np.float64]]:
     return errors
 
 
-def _check_required(preprocessing: Preprocessing, edges: EdgeRules | None) -> None:
+def check_required(preprocessing: Preprocessing, edges: EdgeRules | None) -> None:
     """Reject required edges of constant and unusable columns, which have no edges."""
     for k, column in enumerate(preprocessing.schema):
         if edges is not None and column.constant and (edges.required[k].any() or edges.required[:, k].any()):
@@ -278,38 +303,112 @@ class TableData:
     categorical: Sequence[bool]  # columns that the user calls categorical
     class_weight: Any = None  # as in scikit-learn; None for regression
     drop_unusable: bool = False  # whether identifiers and free text are left without influence, or raise
+    loss: TargetLoss | None = None  # of targets of numbers; None for the squared error
+    monotone: Sequence[int] | None = None  # 1 or -1 for columns with which the targets rise or fall
+    groups: NDArray[np.int64] | None = None  # of each row of the user's table: rows that stay together
+    time_column: int | None = None  # that says which rows are later than others
+    classes: Sequence[NDArray[Any]] | None = None  # of each target, sorted, if not all are in the rows
 
     @contextmanager
     def prepared(self, request: FitRequest) -> Iterator[AssignedTable]:
         """Encode the rows, and assign them to networks."""
-        n_features = len(self.rows.columns.types)
         _check_enough(self.rows)
-        preprocessing, (rows, *held_out) = Preprocessing.fit(
-            self.rows,
-            self.held_out,
-            lambda rows: tuple(
-                fit_target(*target)
-                for target in zip(rows.targets, self.names[n_features:], self.target_kinds, strict=True)
-            ),
-            categorical=self.categorical,
-            clipped=request.clipped,
-            drop_unusable=self.drop_unusable,
-        )
+        preprocessing, (rows, *held_out) = self.preprocessed(request.clipped)
         if self.class_weight is not None:
             rows = weighted_by_class(rows, preprocessing.targets, self.class_weight)
         _check_enough(rows)
         parts = [rows, *held_out]
         source = preprocessing.table(*parts, edges=request.edges)
         if request.cross_validation is None:
-            yield AssignedTable(preprocessing, source, *_one_split(request, preprocessing, parts), parts)
+            split = self._split(request, preprocessing, parts)
+            yield AssignedTable(preprocessing, source, *_by_network(request, split), parts)
         else:
-            user_folds = _user_folds(request.cross_validation, preprocessing, rows, request.seed)
+            user_folds = self._user_folds(request.cross_validation, preprocessing, rows, request.seed)
             of_rows = [(_positions(rows, train), _positions(rows, held)) for train, held in user_folds]
             _check_folds(of_rows, request.cross_validation.cv)
             numbers = [int(n) for n in fit_stream(request.seed, OfFit.FOLD_SEEDS).generate_state(len(user_folds))]
             seeds = [fit_stream(np.random.SeedSequence(number), OfFit.NETWORKS, 0) for number in numbers]
             fold_rows = FoldRows(user_folds, numbers, lambda fold: rows.take(of_rows[fold][1]))
             yield AssignedTable(preprocessing, source, of_rows, seeds, parts, fold_rows=fold_rows)
+
+    def preprocessed(self, clipped: bool) -> tuple[Preprocessing, list[Rows]]:
+        """Learn the preprocessing of the rows; return them, and validation rows, coded and in their own order."""
+
+        def targets(rows: Rows) -> tuple[Target, ...]:
+            names = self.names[len(self.rows.columns.types) :]
+            if self.classes is not None:
+                return tuple(map(ClassTarget, names, self.classes))
+            pairs = zip(rows.targets, names, self.target_kinds, strict=True)
+            return tuple(fit_target(*target, self.loss) for target in pairs)
+
+        return Preprocessing.fit(
+            self.rows,
+            self.held_out,
+            targets,
+            categorical=self.categorical,
+            clipped=clipped,
+            drop_unusable=self.drop_unusable,
+            monotone=self.monotone,
+        )
+
+    def _split(self, request: FitRequest, preprocessing: Preprocessing, parts: list[Rows]) -> Fold:
+        """Split the rows of a fit without cross-validation into training and validation rows."""
+        rows, fraction = parts[0], request.validation_fraction
+        if len(parts) > 1:
+            return np.arange(len(rows)), len(rows) + np.arange(len(parts[1]))
+        groups, blocks = self._related(preprocessing, rows)
+        if blocks is not None:
+            return latest_split(blocks, fraction)
+        rng = np.random.default_rng(fit_stream(request.seed, OfFit.HELD_OUT_ROWS))
+        classes = preprocessing.classes_of(rows)
+        if groups is not None:
+            return group_split(groups, classes, fraction, rng)
+        if classes is None:
+            return random_split(len(rows), fraction, rng)
+        return stratified_split(classes, fraction, rng)
+
+    def _user_folds(
+        self, rules: CrossValidation, preprocessing: Preprocessing, rows: Rows, seed: np.random.SeedSequence
+    ) -> list[Fold]:
+        """Split the rows into folds, by their indices in the user's table.
+
+        A number of folds is dealt out in the rows' own order, so that the user's order does not matter; a splitter gets
+        the user's order, which may mean something. What is repeated are the cuts of a number, and the networks of a
+        splitter and of cuts in time.
+        """
+        assert rows.index is not None  # rows are in their own order
+        if not isinstance(rules.cv, int | np.integer):
+            cut = folds(
+                rules.cv,
+                len(rules.y),
+                random_state=0,
+                y=rules.y,
+                groups=rules.groups,
+                is_classifier=rules.is_classifier,
+            )
+            return cut * rules.repeats  # the same rows, other starting weights
+        first = np.sort(np.unique(rows.index, return_index=True)[1])
+        kept, rows = rows.index[first], rows.take(first)
+        classes = preprocessing.classes_of(rows)
+        groups, blocks = self._related(preprocessing, rows)
+        states = [int(state) for state in fit_stream(seed, OfFit.FOLD_ROWS).generate_state(rules.repeats)]
+        if blocks is not None:
+            cuts = [expanding_folds(blocks, rules.cv)] * rules.repeats
+        elif groups is not None:
+            cuts = [group_folds(groups, classes, rules.cv, random_state=state) for state in states]
+        else:
+            cuts = [folds(rules.cv, len(rows), random_state=state, classes=classes) for state in states]
+        return [(kept[train], kept[held]) for cut in cuts for train, held in cut]
+
+    def _related(
+        self, preprocessing: Preprocessing, rows: Rows
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+        """Return the group of each row, and the block of times that it is in, for what was given of the two."""
+        groups = None if self.groups is None else self.groups[rows.index]
+        if self.time_column is None:
+            return groups, None
+        times = times_of(rows, self.rows.columns, preprocessing.schema[self.time_column], self.time_column)
+        return groups, time_blocks(times, groups)
 
 
 @dataclass(frozen=True)
@@ -377,20 +476,8 @@ def _check_enough(rows: Rows) -> None:
         )
 
 
-def _one_split(
-    request: FitRequest, preprocessing: Preprocessing, parts: list[Rows]
-) -> tuple[list[Fold], list[np.random.SeedSequence]]:
+def _by_network(request: FitRequest, split: Fold) -> tuple[list[Fold], list[np.random.SeedSequence]]:
     """Assign the same split to every network, with its own training rows if they are drawn with replacement."""
-    rows, n_rows = parts[0], len(parts[0])
-    if len(parts) > 1:
-        split = np.arange(n_rows), n_rows + np.arange(len(parts[1]))
-    else:
-        rng = np.random.default_rng(fit_stream(request.seed, OfFit.HELD_OUT_ROWS))
-        classes = preprocessing.classes_of(rows)
-        if classes is None:
-            split = random_split(n_rows, request.validation_fraction, rng)
-        else:
-            split = stratified_split(classes, request.validation_fraction, rng)
     train, validation = (part.astype(np.int32) for part in split)  # of a long table, half the memory
     assigned: list[Any] = []
     for i in range(request.n_members):
@@ -400,28 +487,6 @@ def _one_split(
             of_member = np.sort(rng.choice(train, size=len(train)))
         assigned.append((of_member, validation))
     return assigned, [fit_stream(request.seed, OfFit.NETWORKS, i) for i in range(request.n_members)]
-
-
-def _user_folds(
-    rules: CrossValidation, preprocessing: Preprocessing, rows: Rows, seed: np.random.SeedSequence
-) -> list[Fold]:
-    """Split the rows, by their indices in the user's table.
-
-    A number of folds is dealt out in the rows' own order, so that the user's order does not matter; a splitter gets the
-    user's order, which may mean something. What is repeated are the cuts of a number, and the networks of a splitter.
-    """
-    assert rows.index is not None  # rows are in their own order
-    if isinstance(rules.cv, int | np.integer):
-        first = np.sort(np.unique(rows.index, return_index=True)[1])
-        kept = rows.index[first]
-        classes = preprocessing.classes_of(rows.take(first))
-        states = fit_stream(seed, OfFit.FOLD_ROWS).generate_state(rules.repeats)
-        cuts = [folds(rules.cv, len(kept), random_state=int(state), classes=classes) for state in states]
-        return [(kept[train], kept[held]) for cut in cuts for train, held in cut]
-    cut = folds(
-        rules.cv, len(rules.y), random_state=0, y=rules.y, groups=rules.groups, is_classifier=rules.is_classifier
-    )
-    return cut * rules.repeats  # the same rows, other starting weights
 
 
 def _positions(rows: Rows, wanted: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from castlereg.notices import warn_user
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.engine import trained_nodes
 from castlereg.training import Member, Plan, TrainedStack, phases_for, train
+from castlereg.training.callbacks import Callback, Epoch
 from castlereg.training.loop import OnInterrupt
 from castlereg.training.sources import Source
 
@@ -124,7 +126,9 @@ def train_folds(
     on_interrupt: OnInterrupt = "raise",
     used: Sequence[NDArray[np.bool_]] | None = None,
     halving: bool = False,
-    deadline: float | None = None,
+    stage: str = "training",
+    fold_names: Sequence[str] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> FoldGrid:
     """Train one network per fold and candidate in a single run.
 
@@ -153,8 +157,12 @@ def train_folds(
         Columns that predict the targets in each fold; all by default.
     halving : bool
         Whether to stop candidates early that are clearly worse than the best one, see :func:`clearly_worse`.
-    deadline : float, optional
-        Time of ``time.monotonic()`` after which training ends with the best weights so far.
+    stage : str
+        Name of the run for callbacks.
+    fold_names : sequence of str, optional
+        Names of the folds for callbacks; ``"fold 0"`` and so on by default.
+    callbacks : sequence of Callback
+        Called after epochs with what is known then; they may stop networks.
     """
     grid = [tuple(candidate) for candidate in candidates]
     total = len(grid) * len(folds) * plan.max_epochs
@@ -164,10 +172,12 @@ def train_folds(
     if isinstance(progress, bool):
         bar = tqdm(total=total, desc="training", unit="epoch", leave=False, disable=not progress)
     with bar if bar is not progress else nullcontext():
-        for part in _parts(grid, len(folds), rows, plan, most_members):
-            members = [Member(*folds[fold], seeds[fold], grid[i], columns[fold]) for i, fold in part]
+        parts = _parts(grid, len(folds), rows, plan, most_members)
+        names = _names(grid, [f"fold {k}" for k in range(len(folds))] if fold_names is None else fold_names)
+        for number, part in enumerate(parts):
+            members = [Member(*folds[k], seeds[k], grid[i], columns[k], names[i][k]) for i, k in part]
             phases = phases_for(grid[part[0][0]], plan.max_epochs, plan.warmup, plan.schedule)
-            rule = _Halving(len(folds)) if halving else None
+            rule = (_Halving(len(folds), plan.max_epochs),) if halving else ()
             try:
                 stack = train(
                     rows,
@@ -175,9 +185,8 @@ def train_folds(
                     replace(plan, phases=phases),
                     progress=bar,
                     on_interrupt=on_interrupt,
-                    hopeless=rule,
-                    stops=_RUNGS if halving else (),
-                    deadline=deadline,
+                    stage=stage if len(parts) == 1 else f"{stage}, part {number + 1} of {len(parts)}",
+                    callbacks=(*callbacks, *rule),
                 )
             except KeyboardInterrupt:
                 if on_interrupt == "raise":
@@ -201,7 +210,7 @@ _CLEARLY = 2.0  # standard errors
 _MARGIN = 0.1  # of the best loss
 
 
-def clearly_worse(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
+def clearly_worse(losses: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     """Return which candidates to give up, given losses of shape (candidates, folds).
 
     Those whose loss is above the best one's by a tenth and by two standard errors of the difference over folds. One
@@ -222,21 +231,30 @@ def clearly_worse(losses: NDArray[np.float64]) -> NDArray[np.bool_]:
     return worse
 
 
-@dataclass
 class _Halving:
     """Stops the members of candidates that are clearly worse, at each rung."""
 
-    n_folds: int
-    passed: int = 0  # rungs
+    def __init__(self, n_folds: int, max_epochs: int) -> None:
+        self.n_folds = n_folds
+        self.every = [math.ceil(share * max_epochs) for share in _RUNGS]
 
-    def __call__(self, done: float, losses: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def __call__(self, epoch: Epoch) -> NDArray[np.bool_] | None:
         """Return which members to stop."""
-        hopeless = np.zeros(len(losses), bool)
-        if self.passed == len(_RUNGS) or done < _RUNGS[self.passed] or len(losses) % self.n_folds:
-            return hopeless
-        self.passed += 1
-        worse = clearly_worse(losses.reshape(-1, self.n_folds))
-        return np.repeat(worse, self.n_folds)
+        if not epoch.active.any() or len(epoch.members) % self.n_folds:
+            return None
+        return np.repeat(clearly_worse(epoch.best_loss.reshape(-1, self.n_folds)), self.n_folds)
+
+
+def _names(grid: Sequence[Candidate], fold_names: Sequence[str]) -> list[list[str]]:
+    """Name the network of every candidate and fold, by the strengths that differ."""
+    strengths = [strengths_of(candidate) for candidate in grid]
+    differ = [name for name in dict.fromkeys(itertools.chain(*strengths)) if len({s.get(name) for s in strengths}) > 1]
+    labels = [", ".join(f"{name}={s[name]:g}" for name in differ if name in s) for s in strengths]
+    if len(grid) == 1:
+        return [list(fold_names)]
+    if len(set(labels)) < len(labels) or "" in labels:
+        labels = [f"candidate {i}" for i in range(len(grid))]
+    return [[f"{label}, {fold}" for fold in fold_names] for label in labels]
 
 
 def _parts(

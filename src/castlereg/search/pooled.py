@@ -26,6 +26,7 @@ from castlereg.search.linear import linear_forms, solve_linear
 from castlereg.search.pool import Stage
 from castlereg.search.request import Assignment
 from castlereg.training import TrainedStack
+from castlereg.training.callbacks import Callback, TimeLimit
 from castlereg.training.loop import OnInterrupt
 
 
@@ -72,19 +73,21 @@ class PoolRun:
         verbose: bool = False,
         on_interrupt: OnInterrupt = "raise",
         time_limit: float | None = None,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         """Solve the linear forms, then train stage by stage; stop at the time limit, or by Ctrl-C if that is kept."""
-        deadline = None if time_limit is None else time.monotonic() + time_limit
+        limit = None if time_limit is None else TimeLimit(time_limit)
+        callbacks = callbacks if limit is None else (*callbacks, limit)
         table = self.rows.source
         assert isinstance(table, Table)
         self._solve_linear(table)
         total = sum(len(stage.candidates) * len(self.rows.folds) * stage.plan.max_epochs for stage in stages)
         with tqdm(total=total, desc="search", unit="epoch", leave=False, disable=not verbose) as bar:
             for number, stage in enumerate(stages):
-                if number and deadline is not None and time.monotonic() > deadline:
+                if number and limit is not None and limit.is_over:
                     break
                 try:
-                    interrupted = self._train(table, stage, bar, on_interrupt, deadline)
+                    interrupted = self._train(table, stage, bar, on_interrupt, callbacks)
                 except KeyboardInterrupt:
                     if on_interrupt == "raise" or not number:  # without a network there is no graph
                         raise
@@ -111,7 +114,9 @@ class PoolRun:
         """Candidates with hidden layers."""
         return [candidate for candidate in self.trained if candidate.stage != "linear"]
 
-    def _train(self, table: Table, stage: Stage, bar: Any, on_interrupt: OnInterrupt, deadline: float | None) -> bool:
+    def _train(
+        self, table: Table, stage: Stage, bar: Any, on_interrupt: OnInterrupt, callbacks: Sequence[Callback]
+    ) -> bool:
         """Train the candidates of a stage; return whether Ctrl-C ended it."""
         begun, before = time.perf_counter(), bar.n
         all_epochs = len(stage.candidates) * len(self.rows.folds) * stage.plan.max_epochs
@@ -130,7 +135,8 @@ class PoolRun:
             on_interrupt=on_interrupt,
             used=used,
             halving=True,
-            deadline=deadline,
+            stage=stage.name,
+            callbacks=callbacks,
         )
         bar.update(before + all_epochs - bar.n)
         seconds = (time.perf_counter() - begun) / len(grid.stacks)

@@ -20,6 +20,7 @@ from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.search.grid import Candidate
 from castlereg.training import Plan
+from castlereg.training.callbacks import Callback
 from castlereg.training.loop import OnInterrupt
 from castlereg.training.sources import Source
 
@@ -117,3 +118,4 @@ class FitRequest:
     refit: bool = False  # whether networks are trained anew, without CASTLE, on the columns that it found useful
     verbose: bool = False
     on_interrupt: OnInterrupt = "raise"  # whether Ctrl-C raises, or ends the fit with the best so far
+    callbacks: Sequence[Callback] = ()  # called after epochs; they may stop networks

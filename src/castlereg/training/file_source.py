@@ -22,6 +22,7 @@ from castlereg.data.table import (
     room_for,
     rounded_up,
     standardization_of,
+    with_units_of_targets,
 )
 from castlereg.layout import EdgeRules, Layout
 from castlereg.training import program
@@ -154,7 +155,11 @@ class FileSource:
             moments = of_block if moments is None else moments.and_of(of_block)
             total += float(weight.sum())
         assert moments is not None  # there are rows
-        return standardization_of(moments, *clips, layout), total / self.rows.n_rows
+        by = standardization_of(moments, *clips, layout)
+        if any(node.loss is not None for node in layout.nodes):
+            some = np.concatenate(list(self.rows.blocks(_ROWS_FOR_QUARTILES)))
+            by = with_units_of_targets(by, layout, lambda channel: some[:, channel])
+        return by, total / self.rows.n_rows
 
     def read(self, room: NDArray[np.float32], weights: NDArray[np.float32], pieces: NDArray[np.int64]) -> int:
         """Read pieces of the file behind the validation rows of two arrays, channels and weights; count the rows."""

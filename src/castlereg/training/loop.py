@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import jax
@@ -20,6 +19,7 @@ from castlereg.data.table import Standardization, Table
 from castlereg.layout import Layout
 from castlereg.network import Form, Packed, Parameters, unpack
 from castlereg.notices import warn_user
+from castlereg.training.callbacks import Callback, Epoch, asked_to_stop, due, next_epoch
 from castlereg.training.devices import release, usual_rules, wait_for
 from castlereg.training.ending import stop_if_ending, stopped_at_exit
 from castlereg.training.plan import Member, Plan
@@ -28,7 +28,6 @@ from castlereg.training.sources import Source, TableSource
 from castlereg.training.stack import Setup, Stack
 
 OnInterrupt = Literal["raise", "keep"]
-Hopeless = Callable[[float, NDArray[np.float64]], NDArray[np.bool_]]
 
 
 @usual_rules()
@@ -40,9 +39,8 @@ def train(
     *,
     progress: bool | tqdm[Any] = False,
     on_interrupt: OnInterrupt = "raise",
-    hopeless: Hopeless | None = None,
-    stops: Sequence[float] = (),
-    deadline: float | None = None,
+    stage: str = "training",
+    callbacks: Sequence[Callback] = (),
 ) -> TrainedStack:
     """Train a stack.
 
@@ -57,13 +55,10 @@ def train(
         Show a progress bar, or move one on that counts epochs.
     on_interrupt : {"raise", "keep"}
         Whether Ctrl-C raises KeyboardInterrupt, or ends training with the best weights so far and a warning.
-    hopeless : callable, optional
-        Returns which members to stop, given the share of the epochs that is done and the lowest validation loss of
-        every member; called between calls of the program.
-    stops : sequence of float
-        Shares of the epochs at which a call of the program ends, however many epochs the devices take at once.
-    deadline : float, optional
-        Time of ``time.monotonic()`` after which no further epochs are begun, except the first ones.
+    stage : str
+        Name of the stack for callbacks.
+    callbacks : sequence of Callback
+        Called after epochs with what is known then; they may stop members.
 
     Examples
     --------
@@ -85,7 +80,7 @@ def train(
     interrupted = False
     with bar if bar is not progress else nullcontext():
         try:
-            _run(stack, source, bar, on_interrupt, hopeless, stops, deadline)
+            _run(stack, source, bar, on_interrupt, stage, callbacks)
         except KeyboardInterrupt:
             _free_lock(bar)
             if on_interrupt == "raise":
@@ -102,14 +97,13 @@ def _run(
     source: Source,
     bar: Any,
     on_interrupt: OnInterrupt,
-    hopeless: Hopeless | None,
-    stops: Sequence[float],
-    deadline: float | None,
+    stage: str,
+    callbacks: Sequence[Callback],
 ) -> None:
     """Run the phases one after the other."""
     plan, begun = stack.setup.plan, bar.n
     runner = source.runner(stack)
-    ends = [math.ceil(share * plan.max_epochs) for share in stops]
+    stopped = np.zeros_like(stack.active)
 
     def finished(share: float = 0) -> Any:
         return begun + np.where(stack.active, stack.epoch + share, plan.max_epochs).sum()
@@ -123,8 +117,8 @@ def _run(
         done = int(stack.epoch[stack.active].min())
         for action in plan.actions_at(done):
             stack.keep_edges(action)
-        epochs = _epochs_of_call(plan, done, runner.epochs_per_call, ends)
-        following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call, ends)
+        epochs = _epochs_of_call(plan, done, runner.epochs_per_call, callbacks)
+        following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call, callbacks)
         log = runner.run(epochs, following, within_epoch)
         try:
             wait_for(log)
@@ -133,10 +127,12 @@ def _run(
                 stack.record(log)  # the weights are those of its last epoch already
             raise
         stack.record(log)
-        if hopeless is not None and stack.active.any():
-            stack.stop(hopeless(int(stack.epoch.max()) / plan.max_epochs, stack.best_loss))
-        if deadline is not None and time.monotonic() > deadline:
-            stack.stop(np.ones_like(stack.active))
+        called = due(callbacks, int(stack.epoch.max()), is_last=not stack.active.any())
+        if called:
+            stopped |= asked_to_stop(called, _last_epoch(stack, stage))
+        stack.stop(stopped & np.isfinite(stack.best_loss))  # a member needs weights to keep
+        if not stack.active.any() and len(called) < len(callbacks):  # this was the last epoch for the others too
+            asked_to_stop([c for c in callbacks if not any(c is d for d in called)], _last_epoch(stack, stage))
         bar.set_postfix(validation_loss=f"{stack.best_loss.min():.4g}", active=int(stack.active.sum()))
         bar.n = int(finished())
         bar.update(0)
@@ -151,12 +147,29 @@ def _free_lock(bar: tqdm[Any]) -> None:
                 part.release()
 
 
-def _epochs_of_call(plan: Plan, done: int, most: int, ends: Sequence[int]) -> int:
-    """Count the epochs of a call, which ends with a phase and at the given epochs."""
+def _epochs_of_call(plan: Plan, done: int, most: int, callbacks: Sequence[Callback]) -> int:
+    """Count the epochs of a call, which ends with a phase and where a callback is to be called."""
     if done >= plan.max_epochs:
         return 0
     phase, before = plan.phase_at(done)
-    return min(most, before + phase.epochs - done, *(end - done for end in ends if end > done))
+    return int(min(most, before + phase.epochs - done, next_epoch(callbacks, done) - done))
+
+
+def _last_epoch(stack: Stack, stage: str) -> Epoch:
+    """Collect what is known after the last epoch that a stack has logged."""
+    setup, number = stack.setup, int(stack.epoch.max())
+    first_epoch, log = stack.logs[-1]
+    *values, _ = log[:, number - 1 - first_epoch.max()].T.copy()
+    *columns, _ = log_columns(setup.regularizers)  # without the last one, "finite"
+    metrics = {name: _fixed(column) for name, column in zip(columns, values, strict=True)}
+    names = tuple(member.name or f"network {i}" for i, member in enumerate(setup.members))
+    best_loss, active = _fixed(stack.best_loss.copy()), _fixed(stack.active.copy())
+    return Epoch(stage, number, setup.plan.max_epochs, names, MappingProxyType(metrics), best_loss, active)
+
+
+def _fixed(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array
 
 
 @dataclass(frozen=True)
@@ -174,7 +187,7 @@ class TrainedStack:
     def of(cls, stack: Stack, interrupted: bool) -> TrainedStack:
         """Collect the best weights of a stack; warn about what the user should know."""
         setup, states = stack.setup, stack.read(stack.states)
-        history = _history(stack)
+        history = history_of(stack)
         if interrupted and not np.isfinite(states.best_loss).all():
             raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
         if interrupted:
@@ -185,7 +198,7 @@ class TrainedStack:
             )
         _report_restarts(history, states.best_loss, states.rate, setup.plan.learning_rate)
         return cls(
-            parameters=_unpacked(states.best, setup.plan.form, setup.layout),
+            parameters=unpacked(states.best, setup.plan.form, setup.layout),
             standardization=setup.standardization,
             validation_loss=states.best_loss,
             best_epoch=states.best_epoch,
@@ -216,14 +229,14 @@ class TrainedStack:
         return {name: getattr(self, name) for name in names}
 
 
-def _unpacked(packed: Packed, form: Form, layout: Layout) -> Parameters:
+def unpacked(packed: Packed, form: Form, layout: Layout) -> Parameters:
     """Unpack a stack of weights into parameters with a leading member axis."""
     members = [unpack(Packed(*one), form, layout) for one in zip(*packed, strict=True)]
     stacked: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *members)
     return stacked
 
 
-def _history(stack: Stack) -> pd.DataFrame:
+def history_of(stack: Stack) -> pd.DataFrame:
     """Turn the logs of a stack into one row per member and epoch."""
     columns = log_columns(stack.setup.regularizers)
     frames = []
@@ -241,12 +254,7 @@ def _history(stack: Stack) -> pd.DataFrame:
 
 def _report_restarts(history: pd.DataFrame, best_loss: Any, rate: Any, learning_rate: float) -> None:
     """Warn of epochs that were undone; raise if no network ever had a finite loss."""
-    for row in history[history["finite"] == 0].itertuples():
-        warn_user(
-            f"network {row.member}: the loss was not finite in epoch {row.epoch}; went on from epoch {row.epoch - 1} "
-            f"with learning rate {row.learning_rate * RATE_AFTER_RESTART:.1g}: a lower learning_rate avoids this",
-            ConvergenceWarning,
-        )
+    warn_of_restarts(history)
     failed = np.flatnonzero(~np.isfinite(best_loss))
     if len(failed) == 0:
         return
@@ -257,3 +265,13 @@ def _report_restarts(history: pd.DataFrame, best_loss: Any, rate: Any, learning_
     if len(failed) == len(best_loss):
         raise FloatingPointError(message)
     warn_user(message, ConvergenceWarning)
+
+
+def warn_of_restarts(history: pd.DataFrame) -> None:
+    """Warn of epochs that were undone."""
+    for row in history[history["finite"] == 0].itertuples():
+        warn_user(
+            f"network {row.member}: the loss was not finite in epoch {row.epoch}; went on from epoch {row.epoch - 1} "
+            f"with learning rate {row.learning_rate * RATE_AFTER_RESTART:.1g}: a lower learning_rate avoids this",
+            ConvergenceWarning,
+        )

@@ -42,6 +42,7 @@ class Member:
     seed: np.random.SeedSequence  # decides the starting weights, the batches and what the regularizers draw
     regularizers: tuple[Regularizer, ...] = ()  # the same for all members of a stack but for their strengths
     used: NDArray[np.bool_] | None = None  # (nodes,), which columns predict the targets; all by default
+    name: str = ""  # for callbacks
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from jax.sharding import Mesh
 from castlereg.castle import supervised_loss
 from castlereg.layout import Layout
 from castlereg.losses import Batch, as_batch, cell_losses
+from castlereg.monotone import keep_signs
 from castlereg.network import Form, Packed, Parameters, mask_inputs, pack, squared_adjacency, target_outputs, unpack
 from castlereg.regularizers import Own, Regularizer
 from castlereg.regularizers.castle import acyclicity_of
@@ -288,6 +289,8 @@ class _Steps:
         value, (of_network, of_own) = self._gradient(self._unpacked(weights), weights.own, running, batch, i)
         updates, moments = adam.update(Weights(pack(of_network), of_own), moments)
         weights = self._moved(weights, updates, value[0])
+        if self.layout.is_monotone:
+            weights = weights._replace(network=pack(keep_signs(self._unpacked(weights), self.layout)))
         return Moving(weights, moments, _running(value[1]), average), totals + self._logged(value)
 
     def sampled(
@@ -307,6 +310,7 @@ class _Steps:
         value, slope = self._gradient(part, weights.own, running, batch, i, sampled=nodes, cycles=cycles)
         updates, moments = sampling.update(adam, slope, moments, nodes)
         part, own = self._moved((part, weights.own), updates, value[0])
+        part = keep_signs(part, self.layout)
         if kept is not None:
             kept = sampling.moved(kept, nodes, squared_adjacency(part.input_weights, self.layout))
         weights = Weights(pack(sampling.put_back(network, nodes, part)), own)

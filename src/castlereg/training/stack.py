@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from castlereg.data.table import Standardization, Table, rounded_up
 from castlereg.layout import Layout
+from castlereg.monotone import with_signs
 from castlereg.network import initialize, mask_inputs, pack, unpack
 from castlereg.random_streams import OfNetwork, named_stream
 from castlereg.regularizers import Regularizer
@@ -156,15 +157,16 @@ class Setup:
 class Stack:
     """The members in training: arrays on the devices, and what the host knows of each member."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: Setup, states: MemberState | None = None) -> None:
         n = len(setup.members)
+        states = initial_states(setup) if states is None else states
         self.setup = setup
-        self.active, self.epoch, self.best_loss = np.ones(n, bool), np.zeros(n, np.int64), np.full(n, np.inf)
+        self.active, self.epoch, self.best_loss = np.ones(n, bool), np.array(states.epoch, int), np.full(n, np.inf)
         # Edges that each member may have, shape (members, inputs, trained nodes).
         self.masks = setup.edge_masks()
         self.logs: list[Log] = []  # of every call of the program
         self._slot = _deal(np.arange(n), setup.mesh.size, setup.slots_per_device)
-        self.states = self.place(_initial_states(setup))
+        self.states = self.place(states)
 
     @property
     def states(self) -> MemberState:
@@ -283,7 +285,7 @@ def _check_ramps(plan: Plan, regularizers: tuple[Regularizer, ...]) -> None:
             raise ValueError(f"a phase has a ramp of {name!r}, but the strengths are {', '.join(strengths) or 'none'}")
 
 
-def _initial_states(setup: Setup) -> MemberState:
+def initial_states(setup: Setup) -> MemberState:
     """Draw the starting weights of all members, and start everything else."""
     plan, layout, nodes, n = setup.plan, setup.layout, setup.nodes, len(setup.members)
     sizes = plan.hidden_layer_sizes
@@ -298,7 +300,7 @@ def _initial_states(setup: Setup) -> MemberState:
             r.start(layout, sizes, len(nodes), named_stream(member.seed, OfNetwork.REGULARIZER_START, type(r).__name__))
             for r in member.regularizers
         ]
-        weights = Weights(pack(mask_inputs(network, mask)), tuple(state.trained for state in own))
+        weights = Weights(pack(with_signs(mask_inputs(network, mask), layout)), tuple(state.trained for state in own))
         starts.append((weights, tuple(state.running for state in own)))
     weights, running = jax.tree.map(lambda *arrays: np.stack(arrays).astype(setup.dtype), *starts)
 

@@ -1,0 +1,201 @@
+"""Callbacks: what they see of the epochs of a stack, and how they stop its members."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.options import check_integer, check_number
+
+Answer = bool | NDArray[np.bool_] | None
+
+Every = int | Sequence[int] | None
+"""When a callback is called, apart from the last epoch: after every n-th epoch, after these epochs, or (None) whenever
+the compiled program returns.
+
+The program returns after up to 16 epochs, fewer for large problems. Returning more often slows the training of small
+tables down, so None costs nothing, and 10 less than 1.
+"""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known of a stack of networks after an epoch.
+
+    Parameters
+    ----------
+    stage : str
+        ``"training"``, ``"refit"``, or the stage of a search.
+    number : int
+        Epochs done, from 1.
+    max_epochs : int
+        Most epochs of the stage.
+    members : tuple of str
+        Names of the networks: ``"network 0"``, or strengths and fold, ``"reg_beta=0.1, fold 2"``.
+    metrics : mapping of str to array of shape (members,)
+        The columns of ``history_``: ``"objective"``, its terms, ``"validation_loss"`` and ``"learning_rate"``. NaN for
+        networks that had stopped before this epoch.
+    best_loss : array of shape (members,)
+        Lowest validation loss so far of every network; infinite before the first epoch that counts.
+    active : array of bool, shape (members,)
+        Which networks go on.
+    """
+
+    stage: str
+    number: int
+    max_epochs: int
+    members: tuple[str, ...]
+    metrics: Mapping[str, NDArray[np.floating[Any]]]
+    best_loss: NDArray[np.floating[Any]]
+    active: NDArray[np.bool_]
+
+
+class Callback(Protocol):
+    """Anything that can be called with an :class:`Epoch`, a function for example.
+
+    The attributes are optional.
+
+    Attributes
+    ----------
+    every : int, sequence of int or None
+        When it is called: after every n-th epoch, after these epochs, or (None) whenever the compiled program returns;
+        and after the last epoch. 1 if it has none.
+    begin : callable
+        Called with the estimator before a fit.
+    end : callable
+        Called with the estimator after a fit, and with what ended it: None or an exception.
+    """
+
+    def __call__(self, epoch: Epoch, /) -> Answer:
+        """Return True to stop all members of the stack, a mask of shape (members,) to stop some, None to go on.
+
+        A member stops with its best weights, so not before it has an epoch that counts.
+        """
+
+
+@dataclass
+class TimeLimit:
+    """Stop training after some time.
+
+    The networks keep their best weights so far. Of a search every stage is trained for its first epochs; its own
+    ``time_limit`` also leaves out the stages that are left.
+
+    Parameters
+    ----------
+    seconds : float
+        Counted from the beginning of the fit.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from castlereg import CastleRegressor
+    >>> from castlereg.callbacks import TimeLimit
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = CastleRegressor(max_epochs=10**6).fit(X, y, callbacks=[TimeLimit(0.1)])
+    >>> len(model.history_) < 10**4
+    True
+    """
+
+    seconds: float
+    every: ClassVar[Every] = None
+    _ends: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        check_number("seconds", self.seconds, above=0)
+        self.begin()
+
+    def begin(self, estimator: Any = None) -> None:
+        """Start the clock."""
+        self._ends = time.monotonic() + self.seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self._ends
+
+    def __call__(self, epoch: Epoch) -> bool:
+        """Stop all members once the time is up."""
+        return self.is_over
+
+
+def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
+    """Check that these are callbacks; return them as a tuple."""
+    if isinstance(callbacks, str) or not hasattr(callbacks, "__iter__"):
+        raise ValueError(f"callbacks={callbacks!r} must be a sequence, such as [TimeLimit(60)]")
+    checked = tuple(callbacks)
+    for callback in checked:
+        if isinstance(callback, type):
+            raise ValueError(f"callbacks has the class {callback.__name__}: make a callback with {callback.__name__}()")
+        if not callable(callback):
+            raise ValueError(f"callbacks has {callback!r}, which cannot be called with an epoch")
+        every = _every(callback)
+        if every is not None:
+            for epoch in every if isinstance(every, Sequence) else [every]:
+                check_integer(f"every of {_name(callback)}", epoch)
+    return checked
+
+
+def next_epoch(callbacks: Sequence[Callback], done: int) -> float:
+    """Return the next epoch after which training must pause for a callback; infinite if none must."""
+    return min((_next(_every(callback), done) for callback in callbacks), default=math.inf)
+
+
+def due(callbacks: Sequence[Callback], number: int, is_last: bool) -> list[Callback]:
+    """Return the callbacks whose turn it is after an epoch."""
+    return [c for c in callbacks if is_last or _every(c) is None or _next(_every(c), number - 1) == number]
+
+
+def asked_to_stop(callbacks: Sequence[Callback], epoch: Epoch) -> NDArray[np.bool_]:
+    """Call callbacks; return which members they stop."""
+    stopped = np.zeros(len(epoch.members), bool)
+    for callback in callbacks:
+        stopped |= _mask(callback(epoch), callback, len(stopped))
+    return stopped
+
+
+@contextmanager
+def watched(callbacks: Sequence[Callback], estimator: Any) -> Iterator[None]:
+    """Call the ``begin`` of every callback before what happens inside, and ``end`` after it, also after an error."""
+    with ExitStack() as stack:
+        for callback in callbacks:
+            end = getattr(callback, "end", None)
+            if end is not None:
+                stack.push(lambda _type, error, _traceback, end=end: end(estimator, error) and False)
+            begin = getattr(callback, "begin", None)
+            if begin is not None:
+                begin(estimator)
+        yield
+
+
+def _every(callback: Callback) -> Every:
+    every: Every = getattr(callback, "every", 1)
+    return every
+
+
+def _next(every: Every, done: int) -> float:
+    if every is None:
+        return math.inf
+    if isinstance(every, Sequence):
+        return min((epoch for epoch in every if epoch > done), default=math.inf)
+    return done + every - done % every
+
+
+def _name(callback: Callback) -> str:
+    return getattr(callback, "__name__", type(callback).__name__)
+
+
+def _mask(answer: Any, callback: Callback, n_members: int) -> NDArray[np.bool_]:
+    mask = np.asarray(False if answer is None else answer)
+    if mask.dtype != bool or mask.shape not in ((), (n_members,)):
+        raise ValueError(
+            f"{_name(callback)} returned {answer!r}: a callback returns None, True or False, or an array of these with "
+            f"one for each of the {n_members} networks"
+        )
+    return np.broadcast_to(mask, n_members)

@@ -1,0 +1,181 @@
+"""Training that goes on: epochs on the rows given, from the state that earlier epochs have left.
+
+No rows are held out and no epoch is chosen: the weights of the last one predict. The random numbers of an epoch follow
+from its number, so that the epochs of one call and of several are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from castlereg.data.table import Standardization, Table
+from castlereg.network import Packed, Parameters, pack
+from castlereg.random_streams import OfNetwork, fit_stream
+from castlereg.regularizers import Regularizer
+from castlereg.training.devices import release, usual_rules, wait_for
+from castlereg.training.ending import stop_if_ending, stopped_at_exit
+from castlereg.training.loop import history_of, unpacked, warn_of_restarts
+from castlereg.training.plan import Member, Plan
+from castlereg.training.program import MAX_RESTARTS, RATE_AFTER_RESTART
+from castlereg.training.sources import TableSource
+from castlereg.training.stack import Setup, Stack, initial_states
+from castlereg.training.state import MemberState
+
+_ROWS_TO_CHECK = 1024  # whose loss must be finite after an epoch
+
+
+@dataclass(frozen=True)
+class Ongoing:
+    """What further epochs begin with."""
+
+    states: MemberState  # of all members, as NumPy arrays: weights, Adam's moments, epochs done
+    seeds: tuple[np.random.SeedSequence, ...]  # of each member
+    left_out: NDArray[np.bool_]  # (members, inputs, trained nodes), edges that the networks do not have
+
+
+class Trained(NamedTuple):
+    """Networks that were not trained by this module, of which only the weights are known."""
+
+    parameters: Parameters  # with a leading member axis
+    epochs: NDArray[np.int64]  # (members,), that were done
+
+
+class Further(NamedTuple):
+    """The result of further epochs."""
+
+    ongoing: Ongoing
+    parameters: Parameters  # of the last epoch, with a leading member axis
+    history: pd.DataFrame  # one row per member and epoch
+
+
+@usual_rules()
+@stopped_at_exit()
+def train_further(
+    table: Table,
+    plan: Plan,
+    regularizers: tuple[Regularizer, ...],
+    standardization: Standardization,
+    seeds: Sequence[np.random.SeedSequence],
+    epochs: int,
+    before: Ongoing | Trained | None = None,
+) -> Further:
+    """Train networks for some epochs on all rows of a table.
+
+    Parameters
+    ----------
+    table : Table
+    plan : Plan
+        Phases say how the learning rate changes with the number of epochs done; they do not end training.
+    regularizers : tuple of Regularizer
+    standardization : Standardization
+        Of each member.
+    seeds : sequence of SeedSequence
+        Of each member: decide starting weights, batches and what regularizers draw.
+    epochs : int
+    before : Ongoing or Trained, optional
+        What earlier epochs have left; by default networks start anew. Edges that trained networks do not have stay
+        out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from castlereg.data.table import measure
+    >>> from castlereg.layout import Layout, Node
+    >>> from castlereg.training import Phase
+    >>> rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    >>> table = Table(rows, Layout((Node(), Node(), Node(target=True))))
+    >>> by, _ = measure(table, [np.arange(40)])
+    >>> how = Plan((4, 4), (Phase(100),)), (), by, [np.random.SeedSequence(0)]
+    >>> first = train_further(table, *how, epochs=1)
+    >>> second = train_further(table, *how, epochs=1, before=first.ongoing)
+    >>> at_once = train_further(table, *how, epochs=2)
+    >>> bool((second.parameters.input_weights == at_once.parameters.input_weights).all())
+    True
+    """
+    rows = np.arange(len(table.inputs), dtype=np.int32)
+    weight = 1.0 if table.weight is None else float(table.weight.astype(np.float64).mean())
+    members = [Member(rows, rows[:_ROWS_TO_CHECK], seed, regularizers) for seed in seeds]
+    setup = Setup.of(table, members, plan, standardization, np.full(len(seeds), weight, table.inputs.dtype))
+    states, left_out = _begun(setup, before)
+    histories = []
+    for _ in range(epochs):
+        stop_if_ending()
+        states, history = _one_epoch(setup, states, left_out)
+        histories.append(history)
+    history = pd.concat(histories).sort_values(["member", "epoch"], ignore_index=True)
+    warn_of_restarts(history)
+    failed = np.flatnonzero(states.restarts > MAX_RESTARTS)
+    if len(failed):
+        raise FloatingPointError(
+            f"the loss of network {', '.join(map(str, failed))} was not finite in more than {MAX_RESTARTS} epochs: "
+            "lower learning_rate, reg_lambda or reg_beta, or look for wild values in the rows"
+        )
+    release()
+    history = history.assign(validation_loss=np.nan).drop(columns="finite")
+    ongoing = Ongoing(states, tuple(seeds), left_out)
+    return Further(ongoing, unpacked(states.best, plan.form, setup.layout), history)
+
+
+def _one_epoch(setup: Setup, states: MemberState, left_out: NDArray[np.bool_]) -> tuple[MemberState, pd.DataFrame]:
+    members = [
+        replace(member, seed=fit_stream(member.seed, OfNetwork.EPOCH, int(epoch)))
+        for member, epoch in zip(setup.members, states.epoch, strict=True)
+    ]
+    # The best network so far is the one of this epoch, unless its loss is not finite.
+    begun: Any = {
+        "rate": (setup.plan.learning_rate * RATE_AFTER_RESTART**states.restarts).astype(setup.dtype),
+        "best_loss": np.full_like(states.best_loss, np.inf),
+        "active": np.ones(len(members), bool),
+    }
+    stack = Stack(replace(setup, members=members), states._replace(**begun))
+    stack.masks *= ~left_out
+    log = TableSource(setup.table).runner(stack).run(1, 0, lambda share: None)
+    wait_for(log)
+    stack.record(log)
+    after: MemberState = stack.read(stack.states)
+    return after, history_of(stack)
+
+
+def _begun(setup: Setup, before: Ongoing | Trained | None) -> tuple[MemberState, NDArray[np.bool_]]:
+    """Return the states that further epochs begin with, and the edges that the networks do not have."""
+    fresh = initial_states(setup)
+    no_edge = np.zeros(setup.edge_masks().shape, bool)
+    if before is None:
+        return fresh, no_edge
+    states = before.states if isinstance(before, Ongoing) else _states_of(before, fresh, setup)
+    if _shapes(states) != _shapes(fresh):
+        raise ValueError(
+            "hidden_layer_sizes, n_members, regularizers or recipe have changed, and the networks do not fit them: set "
+            "them back, or call fit to start anew"
+        )
+    if isinstance(before, Ongoing):
+        return states, before.left_out
+    # Weights that may have one sign only can all be zero for now.
+    one_sign = np.array([node.monotone != 0 for node in setup.layout.nodes])[setup.layout.input_nodes]
+    has_weights = np.any(states.moving.weights.network.input_weights, axis=-1)
+    return states, ~has_weights & ~one_sign[:, None]
+
+
+def _states_of(trained: Trained, fresh: MemberState, setup: Setup) -> MemberState:
+    """Give networks of which only the weights are known everything else that changes in training, as at the start."""
+    n_members = len(trained.parameters.input_bias)
+    packed = [pack(jax.tree.map(lambda a, i=i: np.asarray(a[i]), trained.parameters)) for i in range(n_members)]
+    network = Packed(*(np.stack(arrays).astype(setup.dtype) for arrays in zip(*packed, strict=True)))  # type: ignore[arg-type]
+    moving = fresh.moving._replace(
+        weights=fresh.moving.weights._replace(network=network),
+        average=None if fresh.moving.average is None else network,
+    )
+    epoch: Any = trained.epochs.astype(np.int32)
+    return fresh._replace(moving=moving, best=network, epoch=epoch)
+
+
+def _shapes(states: MemberState) -> Any:
+    leaves, structure = jax.tree.flatten(states)
+    return structure, [leaf.shape for leaf in leaves]

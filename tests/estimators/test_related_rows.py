@@ -1,0 +1,242 @@
+"""Rows that belong together or follow each other: which rows every network trains on, and which validate it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.model_selection import GroupKFold, cross_validate
+
+from castlereg import (
+    CastleClassifier,
+    CastleRegressor,
+    CastleRegressorCV,
+    NetworkClassifierCV,
+    NetworkRegressor,
+    NetworkRegressorCV,
+)
+from castlereg.regularizers import L2
+from castlereg.search import fit
+from castlereg.search.pooled import PoolRun
+from tests.fitted_models import short_pools
+
+QUICK: dict[str, Any] = {"hidden_layer_sizes": (4,), "max_epochs": 2, "random_state": 0}
+ROWS = 90
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    """Visits of patients over some years; the target has no value twice."""
+    rng = np.random.default_rng(0)
+    day = rng.integers(0, 30, ROWS)
+    frame = pd.DataFrame(
+        {"age": rng.normal(50, 9, ROWS), "date": pd.Timestamp("2020-01-01") + day * pd.Timedelta("40D")}
+    )
+    frame["day"] = day
+    frame["patient"] = rng.choice([f"p{k}" for k in range(15)], ROWS)
+    frame["cohort"] = day // 5  # a group that does not overlap with others in time
+    frame["y"] = rng.normal(size=ROWS) + 0.05 * frame["age"]
+    return frame
+
+
+class _Assigned(Exception):
+    """Says which rows networks get, instead of training them."""
+
+
+def assigned(model: Any, frame: pd.DataFrame, X: Any = None, y: Any = None, **options: Any) -> list[Any]:
+    """Return training and validation rows of every network, as indices of the frame.
+
+    Rows are sorted by the target in a fit, and it has no value twice.
+    """
+
+    def spy(*arguments: Any, **_: Any) -> Any:
+        raise _Assigned(arguments[1])
+
+    X = frame[["age", "day"]] if X is None else X
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(_Assigned) as caught:
+        patch.setitem(fit.__globals__, "train_folds", spy)
+        patch.setattr(PoolRun, "of", lambda rows: spy(rows, rows.folds))
+        model.fit(X, frame["y"] if y is None else y, **options)
+    order = np.argsort(frame["y"].to_numpy())
+    return [(order[train], order[held]) for train, held in caught.value.args[0]]
+
+
+def apart(labels: Any, train: Any, held: Any) -> bool:
+    return not set(np.asarray(labels)[train]) & set(np.asarray(labels)[held])
+
+
+# --- one split -----------------------------------------------------------------------------------
+
+
+def test_validation_rows_are_whole_groups(frame: pd.DataFrame) -> None:
+    model = CastleRegressor(n_members=3, bootstrap=True, **QUICK)
+    sides = assigned(model, frame, groups=frame["patient"])
+    assert all(apart(frame["patient"], train, held) for train, held in sides)
+    assert all(np.array_equal(held, sides[0][1]) for _, held in sides)
+    assert 5 <= len(sides[0][1]) <= 14
+    without = assigned(model, frame)
+    assert not apart(frame["patient"], *without[0]), "the table should need it"
+
+
+def test_validation_rows_are_the_latest(frame: pd.DataFrame) -> None:
+    for column, X in (("day", None), (1, None), ("date", frame[["age", "date"]])):
+        ((train, held),) = assigned(NetworkRegressor(**QUICK), frame, X, time_column=column)
+        assert frame["day"][train].max() < frame["day"][held].min()
+        assert len(train) + len(held) == ROWS and 5 <= len(held) <= 13
+
+
+def test_dates_that_are_text_are_times(frame: pd.DataFrame) -> None:
+    text = frame[["age"]].assign(date=frame["date"].dt.strftime("%d.%m.%Y"))
+    ((train, held),) = assigned(NetworkRegressor(**QUICK), frame, text, time_column="date")
+    assert frame["day"][train].max() < frame["day"][held].min()
+
+
+def test_numbers_of_rows_may_be_times_even_if_they_are_dropped(frame: pd.DataFrame) -> None:
+    model = NetworkRegressor(unusable_columns="drop", **QUICK)
+    numbered = frame[["age"]].assign(row_id=np.argsort(np.argsort(frame["day"], kind="stable")))
+    with pytest.warns(UserWarning, match="columns that are not used: .*row_id"):
+        ((train, held),) = assigned(model, frame, numbered, time_column="row_id")
+    assert numbered["row_id"][train].max() < numbered["row_id"][held].min()
+
+
+def test_latest_groups(frame: pd.DataFrame) -> None:
+    ((train, held),) = assigned(NetworkRegressor(**QUICK), frame, groups=frame["cohort"], time_column="day")
+    assert frame["day"][train].max() < frame["day"][held].min()
+    assert apart(frame["cohort"], train, held) and set(frame["cohort"][held]) == {5}
+    spanning = frame["cohort"].where(frame["day"].between(1, 28), 0)
+    with pytest.raises(ValueError, match=r"90 rows cannot be cut in time .* groups that span all of them"):
+        NetworkRegressor(**QUICK).fit(frame[["age", "day"]], frame["y"], groups=spanning, time_column="day")
+
+
+def test_classes_stay_in_training(frame: pd.DataFrame) -> None:
+    kind = np.where(frame["cohort"] == 2, "rare", np.where(frame["age"] > 50, "old", "young"))
+    fitted = CastleClassifier(**QUICK).fit(frame[["age", "day"]], kind, groups=frame["cohort"])
+    held_out = fitted.model_.held_out
+    assert held_out is not None and "rare" not in set(held_out.truth[0])
+
+
+@pytest.mark.parametrize("how", ["groups", "time"])
+def test_neither_the_order_of_rows_nor_copies_for_weights_matter(frame: pd.DataFrame, how: str) -> None:
+    weight = np.random.default_rng(1).integers(0, 3, ROWS)
+    copies = np.random.default_rng(2).permutation(np.repeat(np.arange(ROWS), weight))
+
+    def fitted(rows: Any, sample_weight: Any = None) -> Any:
+        part = frame.iloc[rows]
+        options = {"groups": part["patient"]} if how == "groups" else {"time_column": "day"}
+        model = NetworkRegressor(**QUICK).fit(part[["age", "day"]], part["y"], sample_weight, **options)
+        return model.predict(frame[["age", "day"]])
+
+    expected = fitted(np.arange(ROWS), weight)
+    np.testing.assert_array_equal(fitted(copies), expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": np.zeros(ROWS)}, "groups has one group"),
+        ({"groups": [1, 2]}, r"groups has shape \(2,\), and X has 90 rows"),
+        ({"time_column": "month"}, "time_column='month' is not one of"),
+        ({"time_column": "patient"}, "time_column 'patient' holds text or categories: it must hold numbers or dates"),
+        ({"time_column": "seen"}, "time_column 'seen' has 2 missing values, the first in row 3: fill them or drop"),
+        ({"time_column": "same"}, "cannot be cut in time"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:constant columns")
+def test_what_cannot_be_split_raises(frame: pd.DataFrame, options: Any, message: str) -> None:
+    seen = frame["day"].astype(float).where(~frame.index.isin([3, 8]))
+    X = frame[["age", "patient"]].assign(seen=seen, same=1.0)
+    with pytest.raises(ValueError, match=message):
+        NetworkRegressor(**QUICK).fit(X, frame["y"], **options)
+
+
+def test_rows_given_for_validation_are_not_chosen(frame: pd.DataFrame) -> None:
+    X, y = frame[["age", "day"]], frame["y"]
+    for name, value in (("groups", frame["patient"]), ("time_column", "day")):
+        with pytest.raises(ValueError, match=f"{name} chooses validation rows, which X_val and y_val are already"):
+            NetworkRegressor(**QUICK).fit(X, y, X_val=X, y_val=y, **{name: value})
+
+
+def test_equal_rows_of_different_groups_may_come_in_any_order() -> None:
+    rng = np.random.default_rng(0)
+    X, groups = rng.integers(0, 3, (60, 2)).astype(float), rng.integers(0, 6, 60)
+    y, order = X.sum(axis=1), rng.permutation(60)
+    assert len(np.unique(X, axis=0)) == 9
+    one, other = (NetworkRegressor(**QUICK).fit(X[rows], y[rows], groups=groups[rows]) for rows in (slice(None), order))
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+
+
+# --- folds ---------------------------------------------------------------------------------------
+
+
+def test_folds_are_whole_groups(frame: pd.DataFrame) -> None:
+    sides = assigned(CastleRegressorCV((0.01,), cv=4, **QUICK), frame, groups=frame["patient"])
+    assert len(sides) == 4
+    assert all(apart(frame["patient"], train, held) for train, held in sides)
+    np.testing.assert_array_equal(np.sort(np.concatenate([held for _, held in sides])), np.arange(ROWS))
+
+
+def test_folds_are_windows_in_time(frame: pd.DataFrame) -> None:
+    sides = assigned(CastleRegressorCV((0.01,), cv=4, **QUICK), frame, time_column="day")
+    assert all(frame["day"][train].max() < frame["day"][held].min() for train, held in sides)
+    sizes = [len(train) for train, _ in sides]
+    assert sizes == sorted(sizes) and len(sides) == 4
+    both = assigned(CastleRegressorCV((0.01,), cv=4, **QUICK), frame, groups=frame["cohort"], time_column="day")
+    assert [set(frame["cohort"][held]) for _, held in both] == [{2}, {3}, {4}, {5}]
+
+
+def test_folds_do_not_depend_on_the_order_of_rows(frame: pd.DataFrame) -> None:
+    order = np.random.default_rng(0).permutation(ROWS)
+    kind = (frame["age"] > 50).to_numpy()
+    fits = [
+        NetworkClassifierCV([[L2(0.01)]], cv=3, **QUICK).fit(
+            frame[["age", "day"]].iloc[rows], kind[rows], groups=frame["patient"].iloc[rows]
+        )
+        for rows in (np.arange(ROWS), order)
+    ]
+    for train, held in fits[1].folds_:
+        assert apart(frame["patient"].to_numpy()[order], train, held)
+    np.testing.assert_array_equal(*(model.predict_proba(frame[["age", "day"]]) for model in fits))
+
+
+def test_a_pool_keeps_groups_together_and_times_in_order(frame: pd.DataFrame) -> None:
+    best = CastleRegressorCV(search="best", cv=2, random_state=0)
+    grouped = assigned(best, frame, groups=frame["patient"])
+    assert all(apart(frame["patient"], train, held) for train, held in grouped) and len(grouped) == 4
+    assert not np.array_equal(grouped[0][1], grouped[2][1])
+    in_time = assigned(best, frame, time_column="day")
+    assert all(frame["day"][train].max() < frame["day"][held].min() for train, held in in_time)
+    np.testing.assert_array_equal(in_time[0][1], in_time[2][1])
+    X, y = frame[["age", "day"]], frame["y"]
+    with short_pools():
+        model = NetworkRegressorCV(search="fast", cv=2, random_state=0).fit(X, y, time_column="day")
+    assert np.isfinite(model.predict_interval(X, 0.5)).all() and np.isfinite(model.validation_loss_)
+
+
+def test_a_splitter_and_a_time_column_do_not_go_together(frame: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"cv=GroupKFold\(.*\) decides the folds itself: give a number of folds"):
+        CastleRegressorCV((0.01,), cv=GroupKFold(2)).fit(frame[["age", "day"]], frame["y"], time_column="day")
+
+
+def test_groups_are_routed(frame: pd.DataFrame) -> None:
+    """Groups reach the splitter and every fit."""
+    X, y = frame[["age", "day"]], frame["y"]
+    with config_context(enable_metadata_routing=True):
+        model = NetworkRegressor(**QUICK).set_fit_request(groups=True)
+        result = cross_validate(
+            model,
+            X,
+            y,
+            cv=GroupKFold(2),
+            params={"groups": frame["patient"]},
+            return_estimator=True,
+            return_indices=True,
+        )
+    by_value = dict(zip(y, frame["patient"], strict=True))
+    for fitted, train in zip(result["estimator"], result["indices"]["train"], strict=True):
+        held = {by_value[value] for value in fitted.model_.held_out.truth[0]}
+        counts = frame["patient"].iloc[train].value_counts()
+        assert held < set(counts.index)
+        assert len(fitted.model_.held_out.truth[0]) == counts[list(held)].sum()
