@@ -30,7 +30,7 @@ from jax import Array
 from castlereg.acyclicity import trace_exponential
 from castlereg.layout import Layout
 from castlereg.losses import Batch, cell_losses
-from castlereg.network import Parameters, forward, squared_adjacency
+from castlereg.network import Parameters, absolute, forward, squared_adjacency
 
 
 def supervised_loss(losses: Array, batch: Batch) -> Array:
@@ -81,7 +81,7 @@ def l1_norm(input_weights: Array, penalized: Array | None = None) -> Array:
     penalized : array of shape (channels, nodes), optional
         0 for required edges, which sparsity leaves alone; ones by default.
     """
-    sizes = jnp.abs(input_weights)
+    sizes = absolute(input_weights)
     return jnp.sum(sizes if penalized is None else sizes * penalized[:, :, None])
 
 

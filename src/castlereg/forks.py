@@ -9,7 +9,7 @@ import os
 import sys
 
 
-def _has_started() -> bool:
+def has_started() -> bool:
     """Tell whether JAX has started its devices, for which it has no public name."""
     return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", False))
 
@@ -19,12 +19,12 @@ def _has_one_thread() -> bool:
 
 
 # If castlereg is imported after the fork, JAX has started and its threads are not there.
-_forked_too_late = _has_started() and _has_one_thread()
+_forked_too_late = has_started() and _has_one_thread()
 
 
 def _note_fork() -> None:
     global _forked_too_late
-    _forked_too_late = _forked_too_late or _has_started()
+    _forked_too_late = _forked_too_late or has_started()
 
 
 if hasattr(os, "register_at_fork"):

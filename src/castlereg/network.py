@@ -28,7 +28,7 @@ InputInit = Literal["small", "glorot"]
 ActivationName = Literal["relu", "silu"]
 LayerHook = Callable[[int, Array], Array]
 
-_FREQUENCIES = 16  # of each embedded value
+WAVES = 16  # of each embedded value
 _SPREAD_OF_FREQUENCIES = 0.05  # at the start: slow waves, nearly straight within the usual range of a column
 # Of cos(2 pi t) in powers of t squared, highest first; within 8e-7 for t from -1/2 to 1/2.
 COSINE = (-21.0711056, 58.7904921, -85.2716215, 64.9286574, -19.7389804, 0.999999211)
@@ -286,8 +286,8 @@ def _shapes(form: Form, layout: Layout, nodes: int, width: int) -> Any:
     embedding: Any = None
     n = len(layout.embedded_nodes)
     if n:
-        mixed = (n, _FREQUENCIES, layout.embedding)
-        embedding = Embedding((n, _FREQUENCIES), (n, _FREQUENCIES), mixed, value_channels(layout))  # type: ignore[arg-type]
+        mixed = (n, WAVES, layout.embedding)
+        embedding = Embedding((n, WAVES), (n, WAVES), mixed, value_channels(layout))  # type: ignore[arg-type]
     shapes: Any = Parameters(
         None,  # type: ignore[arg-type]
         (nodes, width),  # type: ignore[arg-type]
@@ -318,6 +318,14 @@ def squared_adjacency(input_weights: Array, layout: Layout) -> Array:
         return by_input
     membership = (layout.input_nodes == np.arange(layout.n_nodes)[:, None]).astype(by_input.dtype)
     return membership @ by_input
+
+
+def absolute(weights: Array) -> Array:
+    """Size of every weight; its slope at zero is zero, where JAX's own is one.
+
+    A weight that is held at zero, as those of monotone columns may be, then stays there unless the loss moves it.
+    """
+    return weights * weights.__array_namespace__().sign(weights)
 
 
 def edge_weights(input_weights: NDArray[Any], layout: Layout, *, linear: bool = False) -> NDArray[np.float64]:
@@ -410,11 +418,11 @@ def initialize(
 def _start_embedding(layout: Layout, rng: np.random.Generator) -> Embedding | None:
     if not len(layout.embedded_nodes):
         return None
-    shape = (len(layout.embedded_nodes), _FREQUENCIES)
+    shape = (len(layout.embedded_nodes), WAVES)
     start: list[Any] = [
         _SPREAD_OF_FREQUENCIES * rng.standard_normal(shape, np.float32),
         rng.random(shape, np.float32),
-        rng.standard_normal((*shape, layout.embedding), np.float32) / np.float32(np.sqrt(_FREQUENCIES)),
+        rng.standard_normal((*shape, layout.embedding), np.float32) / np.float32(np.sqrt(WAVES)),
     ]
     return Embedding(start[0], start[1], start[2], value_channels(layout))
 

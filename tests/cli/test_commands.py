@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -458,6 +459,14 @@ def test_what_streaming_cannot_do_is_rejected(streamed: Path, arguments: list[st
     result = run("fit", *(a.format(table=streamed) for a in arguments), "--stream")
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+def test_the_version_says_which_engines_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "castlereg_kernels", None)
+    assert run("--version").stdout.endswith("; engine: jax; castlereg-kernels is not installed)\n")
+    kernels = SimpleNamespace(instruction_set=lambda: "AVX-512")
+    monkeypatch.setitem(sys.modules, "castlereg_kernels", kernels)
+    assert run("--version").stdout.endswith("; engines: native AVX-512, jax)\n")
 
 
 def test_help_and_typos_wait_for_no_heavy_package() -> None:

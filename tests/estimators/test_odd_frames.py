@@ -100,7 +100,7 @@ def untrained(table: Any, members: Any, plan: Plan, **_: Any) -> TrainedStack:
     start = initialize(table.layout, plan.hidden_layer_sizes, members[0].seed, nodes=table.layout.targets)
     history = pd.DataFrame({"member": [0], "epoch": [1]})
     one = np.zeros(1, np.float32)
-    return TrainedStack(jax.tree.map(lambda a: a[None], start), by, one, one.astype(np.int32), history, False)
+    return TrainedStack(jax.tree.map(lambda a: a[None], start), by, one, one.astype(np.int32), history, False, "jax")
 
 
 ABOUT_THE_TABLE = ("is too few", "0 sample", "0 feature", "Feature names are only supported", "feature_names")

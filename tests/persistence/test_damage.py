@@ -247,6 +247,7 @@ SENSELESS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "no networks": ("CastleRegressor", lambda m, a: m["networks"].update(members=0)),
     "many hidden layers": ("CastleRegressor", lambda m, a: m["networks"].update(hidden_layers=10**9)),
     "cross-validation of a plain model": ("CastleRegressor", lambda m, a: m.update(cross_validation={})),
+    "an unknown engine": ("CastleRegressor", lambda m, a: m.update(engine="jax, steam")),
     "an infinite loss": ("CastleRegressor", lambda m, a: m.update(validation_loss=1e999)),
     "a level twice": (
         "CastleClassifierCV",
@@ -279,6 +280,11 @@ SENSELESS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 def test_content_that_makes_no_sense_is_rejected(what: str, files: dict[str, bytes], tmp_path: Path) -> None:
     which, edit = SENSELESS[what]
     assert is_rejected(edited(files, which, edit), tmp_path / "m.castle", which)
+
+
+def test_a_file_that_does_not_name_an_engine_is_of_jax(files: dict[str, bytes], tmp_path: Path) -> None:
+    (tmp_path / "m.castle").write_bytes(edited(files, "CastleRegressor", lambda m, a: m.pop("engine")))
+    assert castlereg.load(tmp_path / "m.castle").engine_ == "jax"
 
 
 def test_text_that_is_not_the_json_of_a_model_is_rejected(files: dict[str, bytes], tmp_path: Path) -> None:

@@ -19,8 +19,9 @@ from castlereg.network import Form, initialize, mask_inputs, unpack
 from castlereg.regularizers import Castle, Dropout, Own, Regularizer
 from castlereg.regularizers.engine import regularized_loss, trained_nodes
 from castlereg.training import Member, Phase, Plan, train
+from castlereg.training.setup import Setup
 from castlereg.training.sources import TableSource
-from castlereg.training.stack import Setup, Stack
+from castlereg.training.stack import initial_states
 from tests.regularizers.cases import STRATEGIES, VARIANTS, problem
 
 SIZES = (5, 4)
@@ -144,8 +145,8 @@ def test_strength_matters_and_the_same_seed_gives_the_same_bits(name: str) -> No
 @pytest.mark.parametrize("input_init", ["small", "glorot"])
 def test_starts_from_the_target_weights_of_the_plain_network(name: str, input_init: Any) -> None:
     members, *measured = TableSource(table()).prepared([member(VARIANTS[name][0], seed=3)])
-    stack = Stack(Setup.of(table(), members, replace(QUICK, input_init=input_init), *measured))
-    packed = jax.tree.map(lambda a: np.asarray(a)[0], stack.states.moving.weights.network)
+    states = initial_states(Setup.of(table(), members, replace(QUICK, input_init=input_init), *measured))
+    packed = jax.tree.map(lambda a: a[0], states.moving.weights.network)
     start = unpack(packed, Form(SIZES), table().layout)
     plain = initialize(table().layout, SIZES, np.random.SeedSequence(3), nodes=(4,), input_init=input_init)
     np.testing.assert_array_equal(start.input_weights[:, -1:], plain.input_weights)

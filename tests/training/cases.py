@@ -12,12 +12,14 @@ from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
 from castlereg.training import Member, Phase, Plan, TrainedStack
+from castlereg.training.engines.jax_engine import JaxEngine
+from castlereg.training.setup import Setup
 from castlereg.training.sources import TableSource
-from castlereg.training.stack import Setup, Stack
+from castlereg.training.stack import Stack
 
 
 def plan(sizes: tuple[int, ...], epochs: int = 12, patience: int = 5, **options: Any) -> Plan:
-    return Plan(sizes, (Phase(epochs),), patience=patience, **options)
+    return Plan(sizes, (Phase(epochs),), patience=patience, **{"engine": "jax", **options})
 
 
 def table(n_rows: int = 120, d: int = 4, kind: str = "numeric", seed: int = 0) -> Table:
@@ -51,7 +53,8 @@ def plain(n: int, n_rows: int = 120) -> list[Member]:
 def stack_of(data: Table, of_members: list[Member], by: Plan) -> Stack:
     """Members before their first step."""
     prepared, *measured = TableSource(data).prepared(of_members)
-    return Stack(Setup.of(data, prepared, by, *measured))
+    setup = Setup.of(data, prepared, by, *measured)
+    return Stack(setup, JaxEngine(setup))
 
 
 def assert_same(one: TrainedStack, other: TrainedStack, rtol: float = 0.0) -> None:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from castlereg import CastleRegressor, Recipe, use_devices
 from castlereg.training import sources
+from castlereg.training.engines import jax_engine
 
 
 def data() -> tuple[Any, Any]:
@@ -30,7 +31,7 @@ def fitted(n_members: int, **options: Any) -> dict[str, Any]:
         "hidden_layer_sizes": (4,),
         "learning_rate": 0.02,
         "max_epochs": 12,
-        "recipe": Recipe(patience=2, batch_size=30),
+        "recipe": Recipe(patience=2, batch_size=30, engine="jax"),
     }
     # 30 rows a batch, which the 108 training rows are not a multiple of.
     model = CastleRegressor(n_members=n_members, bootstrap=True, random_state=0, **(settings | options)).fit(X, y)
@@ -57,7 +58,7 @@ def main(folder: Path) -> None:
         save("5 members, 2 chosen devices", 5)
     save("5 members, 4 devices", 5)
     save("1 member, 4 devices", 1)
-    sources.lanes = lambda mesh, members_per_device: members_per_device  # as on an accelerator
+    jax_engine.lanes = lambda mesh, members_per_device: members_per_device  # as on an accelerator
     with use_devices(2):
         save("5 members side by side, 2 devices", 5)
 

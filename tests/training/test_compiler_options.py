@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from castlereg import CastleRegressor, use_devices
+from castlereg import CastleRegressor, Recipe, use_devices
 from castlereg.training import devices, program
 
 
@@ -57,5 +57,6 @@ def test_small_tables_and_networks_are_quick(
     monkeypatch.setattr(program, "compiler_options", options)
     program.compiled.cache_clear()
     X = np.random.default_rng(0).standard_normal((n_rows, n_features))
-    CastleRegressor(hidden_layer_sizes=sizes, max_epochs=1, random_state=0).fit(X, X[:, 0])
+    recipe = Recipe(engine="jax")
+    CastleRegressor(hidden_layer_sizes=sizes, recipe=recipe, max_epochs=1, random_state=0).fit(X, X[:, 0])
     assert asked == [quick]

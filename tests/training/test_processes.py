@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import pytest
 
-from castlereg import CastleRegressor
+from castlereg import CastleRegressor, Recipe
 
 QUICK = ("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # as programs are compiled in this process
 rng = np.random.default_rng(0)
@@ -22,7 +22,8 @@ Y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=80)
 
 
 def fitted(columns: int = 5, seed: int = 0) -> CastleRegressor:
-    return CastleRegressor(max_epochs=2, random_state=seed).fit(X[:, :columns], Y)
+    recipe = Recipe(engine="jax")
+    return CastleRegressor(recipe=recipe, max_epochs=2, random_state=seed).fit(X[:, :columns], Y)
 
 
 def predicted(columns: int = 5, seed: int = 0) -> Any:

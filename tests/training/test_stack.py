@@ -13,8 +13,9 @@ from castlereg.data.table import Table
 from castlereg.network import Form
 from castlereg.regularizers import L2, Castle
 from castlereg.training import Member, Plan, program, sources, train
+from castlereg.training.engines import jax_engine
+from castlereg.training.engines.jax_engine import JaxEngine
 from castlereg.training.sources import TableSource
-from castlereg.training.stack import Stack
 from tests.training.cases import assert_same, members, plain, plan, stack_of, table
 
 
@@ -40,7 +41,7 @@ def test_members_side_by_side_equal_members_in_turn(monkeypatch: pytest.MonkeyPa
     """What an accelerator does: all members of a device in one batch, finished ones held still."""
     data = table()
     in_turn = train(data, members(5), plan((5, 5)))
-    monkeypatch.setattr(sources, "lanes", lambda mesh, members_per_device: members_per_device)
+    monkeypatch.setattr(jax_engine, "lanes", lambda mesh, members_per_device: members_per_device)
     side_by_side = train(data, members(5), plan((5, 5)))
     assert_same(in_turn, side_by_side, rtol=1e-4)
     np.testing.assert_array_equal(in_turn.best_epoch, side_by_side.best_epoch)
@@ -70,10 +71,13 @@ def test_sampling_computes_only_the_sampled_sub_networks() -> None:
     data, flops = table(d=40), {}
     for chosen in (None, 3):
         stack = stack_of(data, members(1, features_per_step=chosen), plan((32, 32)))
-        runner, setup = TableSource(data).runner(stack), stack.setup
+        runner, engine = TableSource(data).runner(stack), stack.engine
+        assert isinstance(engine, JaxEngine)
         drawn = runner.draws.draw(stack.active, 1, runner.room)
-        arguments = stack.states, stack.inputs(drawn, runner.draws.steps, runner.epochs_per_call), runner.shared
-        call = program.compiled(setup.layout, Form((32, 32)), setup.mesh, 1, False, program.signature(*arguments))
+        inputs = engine.place(stack.inputs(drawn, runner.draws.steps, runner.epochs_per_call))
+        arguments = engine.states, inputs, runner.shared
+        layout = stack.setup.layout
+        call = program.compiled(layout, Form((32, 32)), engine.mesh, 1, False, program.signature(*arguments))
         flops[chosen] = call.lower(*arguments).compile().cost_analysis()["flops"]
     assert flops[3] < 0.35 * flops[None]
 
@@ -84,15 +88,15 @@ def test_a_step_leaves_sub_networks_that_were_not_sampled_as_they_are(acyclicity
     castle = Castle(0.1, features_per_step=2, acyclicity=acyclicity)
     member = Member(rows, np.arange(32, 64), np.random.SeedSequence(3), (castle,))
     stack = stack_of(table(), [member], plan((5, 5), epochs=1, patience=1))
-    before = stack.read(stack.states.moving.weights.network.input_weights)[0]
+    before = stack.engine.read(stack.engine.states.moving.weights.network.input_weights)[0]
     runner = TableSource(table()).runner(stack)
     runner.drawn = runner.draws.draw(stack.active, 1, runner.room)
     sampled = runner.drawn[1][0, 0, 0]
-    stack.record(runner.run(1, 0, ignored))
-    after = stack.read(stack.states.moving.weights.network.input_weights)[0]
+    stack.record(stack.engine.read(runner.run(1, 0, ignored)))
+    after = stack.engine.read(stack.engine.states.moving.weights.network.input_weights)[0]
     changed = (before != after).any(axis=(0, 2))
     np.testing.assert_array_equal(np.flatnonzero(changed), sampled)
-    counts = stack.read(stack.states.moving.moments.own.count)[0]
+    counts = stack.engine.read(stack.engine.states.moving.moments.own.count)[0]
     np.testing.assert_array_equal(counts, changed)
 
 
@@ -102,7 +106,8 @@ def test_finished_members_run_no_more_epochs() -> None:
     runner = TableSource(data).runner(stack)
     while stack.active.any():
         still = stack.active.copy()
-        stack.record(runner.run(runner.epochs_per_call, runner.epochs_per_call, ignored))
+        log = runner.run(runner.epochs_per_call, runner.epochs_per_call, ignored)
+        stack.record(stack.engine.read(log))
         ran = ~np.isnan(stack.logs[-1][1][..., -1])
         assert not ran[~still].any()
 
@@ -116,16 +121,16 @@ def test_rebalancing_moves_members_without_changing_them(monkeypatch: pytest.Mon
         replace(m, regularizers=(Castle(1e38, 1e38) if i % 2 == 0 else Castle(),)) for i, m in enumerate(members(6, 60))
     ]
     moved = []
-    rebalance = Stack._rebalance
+    rebalance = JaxEngine.rebalance
 
     def watched(self: Any) -> None:
         before = self._slot.copy()
         rebalance(self)
         moved.append(not np.array_equal(before, self._slot))
 
-    monkeypatch.setattr(Stack, "_rebalance", watched)
+    monkeypatch.setattr(JaxEngine, "rebalance", watched)
     balanced = train(data, some_fail, plan((8,)))
-    monkeypatch.setattr(Stack, "_rebalance", lambda self: None)
+    monkeypatch.setattr(JaxEngine, "rebalance", lambda self: None)
     left_alone = train(data, some_fail, plan((8,)))
     odd = np.array([1, 3, 5])
     assert_same(balanced.take(odd), left_alone.take(odd))

@@ -27,8 +27,18 @@ def _options(version: bool = typer.Option(False, "--version", help="Show the ver
 
         from castlereg import __version__
 
-        typer.echo(f"castlereg {__version__} (Python {platform.python_version()}, jax {version_of('jax')})")
+        versions = f"Python {platform.python_version()}, jax {version_of('jax')}"
+        typer.echo(f"castlereg {__version__} ({versions}; {_engines()})")
         raise typer.Exit
+
+
+def _engines() -> str:
+    """Say which engines train networks, without loading JAX."""
+    try:
+        import castlereg_kernels
+    except ImportError:
+        return "engine: jax; castlereg-kernels is not installed"
+    return f"engines: native {castlereg_kernels.instruction_set()}, jax"
 
 
 __all__ = ["app"]

@@ -164,6 +164,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             recipe.averaging,
             recipe.weight_decay,
             recipe.embedding,
+            recipe.engine,
         )
 
     @abstractmethod
@@ -231,6 +232,11 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def history_(self) -> pd.DataFrame:
         """One row per network and epoch."""
         return self._fitted().history.copy()
+
+    @property
+    def engine_(self) -> str:
+        """What trained the networks: ``"jax"`` or ``"native"``; both, as ``"jax, native"``; or ``"torch"``."""
+        return self._fitted().engine
 
     @property
     def schema_(self) -> pd.DataFrame:

@@ -162,6 +162,8 @@ class CrossValidated(NetworkEstimator):
         fields: dict[str, Any] = type(self).__dataclass_fields__
         given = (name for name in _OF_THE_GRID if name in fields)
         values = {name: getattr(self, name) for name in given}
+        if self.recipe is not None and replace(self.recipe, engine="auto") == Recipe():  # any search has an engine
+            del values["recipe"]
         is_given = {name: not np.array_equal(value, fields[name].default) for name, value in values.items()}
         return [
             name for name, value in values.items() if is_given[name] and not (isinstance(value, dict) and not value)

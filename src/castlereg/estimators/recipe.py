@@ -7,6 +7,7 @@ from typing import Literal
 
 from castlereg.network import ActivationName
 from castlereg.options import check_choice, check_flag, check_fraction, check_integer, check_number, check_share
+from castlereg.training.engines.protocol import EngineChoice
 from castlereg.training.plan import Batches, Schedule, Start
 
 
@@ -52,6 +53,11 @@ class Recipe:
         Discover, then refit: keep the columns that CASTLE needs for the target, as few as predict the validation rows
         nearly as well, and train networks anew on these without CASTLE's penalty. The graph stays that of CASTLE;
         ``selected_features_`` names the columns.
+    engine : {"auto", "jax", "native"}
+        What trains the networks; ``engine_`` says what did. ``"native"`` are the kernels of the package
+        castlereg-kernels, which start at once and use all cores; they raise for what they do not cover. ``"auto"``
+        takes them where they cover the networks and are faster, unless devices were chosen by ``use_devices`` or
+        ``jax_default_device`` or JAX has an accelerator, and JAX otherwise.
 
     Examples
     --------
@@ -74,6 +80,7 @@ class Recipe:
     weight_decay: float | None = None
     embedding: int = 0
     refit: bool = False
+    engine: EngineChoice = "auto"
 
     def __post_init__(self) -> None:
         check_choice("scaling", self.scaling, ["standard", "robust"])
@@ -92,6 +99,7 @@ class Recipe:
             check_number("weight_decay", self.weight_decay, least=0)
         check_integer("embedding", self.embedding, least=0)
         check_flag("refit", self.refit)
+        check_choice("engine", self.engine, ["auto", "jax", "native"])
 
 
 DEFAULT_RECIPE = Recipe()

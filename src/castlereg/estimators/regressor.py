@@ -130,6 +130,8 @@ class CastleRegressor(Regression, FileFit, PartialFit, CastleEstimator):
         The share of the target's loss explained through each column, on held-out rows; the values need not sum to 1.
     validation_loss_ : float
         At the best epoch.
+    engine_ : str
+        What trained the networks, ``"jax"`` or ``"native"``; see :class:`castlereg.Recipe`.
     model_ : FittedModel
         Everything that was learned: preprocessing, networks, graph, history.
     n_outputs_ : int

@@ -62,6 +62,7 @@ class FittedModel:
     importance_rows: HeldOut | None = field(default=None, compare=False, repr=False)  # likewise
     stored_importances: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)  # instead of these
     ongoing: Ongoing | None = field(default=None, compare=False, repr=False)  # of partial_fit; files do not keep it
+    engine: str = "jax"  # that trained the networks: "jax", "native", both ("jax, native"), or "torch"
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the training rows out of pickles: who gives a model away does not give them away."""

@@ -19,7 +19,7 @@ from castlereg.fitted import FittedModel
 from castlereg.notices import warn_user
 from castlereg.persistence import predictor_state, result_state
 from castlereg.persistence.container import Arrays, StoredArrays
-from castlereg.persistence.json_content import Unreadable, fields
+from castlereg.persistence.json_content import Unreadable, checked, fields
 from castlereg.persistence.values import LOST, read_value, write_option, write_value
 
 ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name) for name in estimators.__all__}
@@ -28,8 +28,9 @@ ESTIMATORS: dict[str, type[NetworkEstimator]] = {name: getattr(estimators, name)
 _FIELDS: dict[str, Any] = {
     **{"estimator": str, "parameters": dict, "named": bool, "preprocessing": dict, "networks": dict},
     **{"validation_loss": float | None, "history": dict, "graph": dict | None, "cross_validation": dict | None},
-    **{"blend": dict | None, "selected": list[int] | None, "importances": bool},
+    **{"blend": dict | None, "selected": list[int] | None, "importances": bool, "engine": str},
 }
+_ENGINES = {"jax", "native", "torch"}
 
 
 def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
@@ -53,12 +54,13 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
         "blend": None if fitted.blend is None else predictor_state.write_blend(fitted.blend, arrays),
         "selected": None if fitted.selected is None else list(fitted.selected),
         "importances": fitted.importances is not None,
+        "engine": fitted.engine,
     }
 
 
 def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
     """Undo :func:`write_model`."""
-    stored = fields(content, "its model", **_FIELDS)
+    stored = fields({"engine": "jax", **checked(content, dict, "its model")}, "its model", **_FIELDS)
     if stored.estimator not in ESTIMATORS:
         raise Unreadable(f"its estimator is {stored.estimator!r}, which castlereg does not know")
     cls = ESTIMATORS[stored.estimator]
@@ -79,6 +81,8 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
         raise Unreadable("its graph does not belong to its networks")
     if isinstance(model, CrossValidated) != (stored.cross_validation is not None):
         raise Unreadable(f"its cross-validation does not belong to a {stored.estimator}")
+    if not set(stored.engine.split(", ")) <= _ENGINES:
+        raise Unreadable(f"its engine is {stored.engine!r}, which castlereg does not know")
     model.model_ = FittedModel(
         networks,
         pd.DataFrame(read_value(stored.history, arrays)),
@@ -88,6 +92,7 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
         blend=None if stored.blend is None else predictor_state.read_blend(stored.blend, networks, arrays),
         selected=_selected(stored.selected, len(preprocessing.schema)),
         stored_importances=_importances(len(preprocessing.schema), arrays) if stored.importances else None,
+        engine=stored.engine,
     )
     model.n_features_in_ = len(preprocessing.schema)
     if stored.named:

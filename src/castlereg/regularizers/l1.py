@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 from jax import Array
 
+from castlereg.network import absolute
 from castlereg.options import check_number
 from castlereg.regularizers.norms import weight_norm
 from castlereg.regularizers.protocol import Own, Pass, Regularizer
@@ -31,5 +31,5 @@ class L1(Regularizer):
 
     def penalty(self, seen: Pass, own: Own) -> tuple[Array, dict[str, Array]]:
         """Return the weighted norm and the norm."""
-        norm = weight_norm(seen.parameters, jnp.abs, seen.node_share)
+        norm = weight_norm(seen.parameters, absolute, seen.node_share)
         return self.strength * norm, {"l1": norm}

@@ -12,7 +12,7 @@ from castlereg.network import Parameters, squared_adjacency
 
 
 def weight_norm(parameters: Parameters, of_weight: Callable[[Array], Array], node_share: Array) -> Array:
-    """Sum of a function such as ``jnp.abs`` over the weights of every dense layer, without biases.
+    """Sum of a function such as ``jnp.square`` over the weights of every dense layer, without biases.
 
     ``node_share`` has shape (nodes,): the factor of each sub-network's own layers, see
     :func:`castlereg.regularizers.engine.node_shares`.

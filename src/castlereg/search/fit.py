@@ -39,6 +39,7 @@ from castlereg.search.pool import pool
 from castlereg.search.pooled import PoolRun
 from castlereg.search.request import Assignment, CrossValidation, FitRequest, FoldRows, Score
 from castlereg.target_losses import TargetLoss
+from castlereg.training.engines.choice import all_names
 
 
 def fit(request: FitRequest) -> FittedModel:
@@ -90,11 +91,11 @@ def fit(request: FitRequest) -> FittedModel:
                 discovery=discovery,
             )
         predictor: Networks | Blend = networks
-        blend, selected = None, None
+        blend, selected, engine = None, None, stack.engine
         if request.refit and not stack.interrupted:
             try:
-                blend, selected = _refitted(request, rows, networks, trained, grid.candidates[best], held_out)
-                predictor = blend
+                blend, selected, last = _refitted(request, rows, networks, trained, grid.candidates[best], held_out)
+                predictor, engine = blend, all_names([engine, last])
             except KeyboardInterrupt:
                 if request.on_interrupt == "raise":
                     raise
@@ -110,7 +111,17 @@ def fit(request: FitRequest) -> FittedModel:
         loss = float(stack.validation_loss.mean())
         some = importance_rows(held_out) if isinstance(rows, AssignedTable) else None  # of a file, none are kept
         return FittedModel(
-            networks, stack.history, loss, graph, book, predictions, blend, selected, rows.training_rows, some
+            networks,
+            stack.history,
+            loss,
+            graph,
+            book,
+            predictions,
+            blend,
+            selected,
+            rows.training_rows,
+            some,
+            engine=engine,
         )
 
 
@@ -155,8 +166,11 @@ def _refitted(
     trained: NDArray[np.int64],
     candidate: Candidate,
     held_out: HeldOut,
-) -> tuple[Blend, tuple[int, ...]]:
-    """Train networks without CASTLE on the columns that each CASTLE network needs; return also the usual columns."""
+) -> tuple[Blend, tuple[int, ...], str]:
+    """Train networks without CASTLE on the columns that each CASTLE network needs.
+
+    Return also the usual columns, and the engine.
+    """
     used = selected_columns(networks, held_out)
     grid = train_folds(
         rows.source,
@@ -172,7 +186,7 @@ def _refitted(
         callbacks=request.callbacks,
     )
     refitted = Networks.of(rows.preprocessing, grid.stacks[0])
-    return Blend((refitted,), np.ones(1), ("refit",)), usual_columns(used)
+    return Blend((refitted,), np.ones(1), ("refit",)), usual_columns(used), grid.stacks[0].engine
 
 
 def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> FittedModel:
@@ -181,7 +195,7 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
     n_rows = int(rows.counts()[0].sum())
     run = PoolRun.of(rows)
     run.run(
-        pool(rows.preprocessing.layout, n_rows, rules.causal),
+        pool(rows.preprocessing.layout, n_rows, rules.causal, request.plan.engine),
         verbose=request.verbose,
         on_interrupt=request.on_interrupt,
         time_limit=rules.time_limit,
@@ -214,7 +228,10 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
     loss = float(run.losses(predictions.predicted).mean())
     selected = None if run.used is None else usual_columns(run.used)
     kept = rows.training_rows, importance_rows(run.held_out)
-    return FittedModel(main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, *kept)
+    engine = all_names(candidate.stack.engine for candidate in run.networks)
+    return FittedModel(
+        main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, *kept, engine=engine
+    )
 
 
 def agreement_of(request: FitRequest, n_networks: int) -> str:

@@ -16,6 +16,7 @@ from castlereg.fitted.networks import Networks
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.search.fit import AssignedTable, TableData, agreement_of, check_order, check_required
 from castlereg.search.request import FitRequest
+from castlereg.training.engines.choice import all_names
 from castlereg.training.further import Ongoing, Trained, train_further
 
 
@@ -67,7 +68,8 @@ def fit_further(request: FitRequest, data: TableData, epochs: int, model: Fitted
         )
     history = further.history if model is None else pd.concat([model.history, further.history])
     history = history.sort_values(["member", "epoch"], ignore_index=True)
-    return FittedModel(networks, history, np.nan, graph, ongoing=further.ongoing)
+    engine = further.engine if model is None else all_names([model.engine, further.engine])
+    return FittedModel(networks, history, np.nan, graph, ongoing=further.ongoing, engine=engine)
 
 
 def _epochs_done(model: FittedModel) -> NDArray[np.int64]:

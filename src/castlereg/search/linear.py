@@ -172,4 +172,5 @@ def _stack(weights: Any, bias: Any, standardization: Standardization, losses: ND
         best_epoch=np.ones(n, np.int32),
         history=history,
         interrupted=False,
+        engine="",
     )

@@ -12,6 +12,7 @@ from castlereg.layout import Layout
 from castlereg.regularizers import Castle, Dropout
 from castlereg.search.grid import Candidate
 from castlereg.training import Phase, Plan
+from castlereg.training.engines.protocol import EngineChoice
 
 _BETAS = (0.001, 0.01, 0.1)
 _CASTLE_WIDTH = 32
@@ -48,7 +49,7 @@ class Stage:
         return ", ".join(parts)
 
 
-def pool(layout: Layout, n_rows: int, causal: bool = True) -> list[Stage]:
+def pool(layout: Layout, n_rows: int, causal: bool = True, engine: EngineChoice = "auto") -> list[Stage]:
     """Return the stages of a search for a table.
 
     Parameters
@@ -57,6 +58,8 @@ def pool(layout: Layout, n_rows: int, causal: bool = True) -> list[Stage]:
     n_rows : int
     causal : bool
         Whether the first stage is CASTLE; otherwise only its sparsity, without reconstruction and acyclicity.
+    engine : {"auto", "jax", "native"}
+        What trains the networks.
 
     Examples
     --------
@@ -67,7 +70,7 @@ def pool(layout: Layout, n_rows: int, causal: bool = True) -> list[Stage]:
     batch = 64 if n_rows < 1000 else 128 if n_rows < 10_000 else 256
     epochs = next((epochs for most, epochs in _EPOCHS if n_rows <= most), _EPOCHS_OF_MORE)
     epochs = max(_FEWEST_EPOCHS, round(epochs * min(1.0, _FEATURES_OF_ALL_EPOCHS / layout.n_features)))
-    plan = Plan((_WIDTH, _WIDTH), (Phase(epochs),), _LEARNING_RATE, batch, _PATIENCE, schedule="cosine")
+    plan = Plan((_WIDTH, _WIDTH), (Phase(epochs),), _LEARNING_RATE, batch, _PATIENCE, schedule="cosine", engine=engine)
     embedding = next((inputs for most, inputs in _EMBEDDING if layout.n_features <= most), 0)
     small = replace(plan, embedding=embedding)
     usual = replace(small, input_init="glorot")

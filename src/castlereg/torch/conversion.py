@@ -180,6 +180,7 @@ def to_estimator(
         held_out=HeldOutPredictions.of(made, held_out),
         rows=fitted.rows,
         importance_rows=importance_rows(held_out),
+        engine="torch",
     )
     if "n_members" in estimator.get_params(deep=False):
         estimator.set_params(n_members=len(modules))

@@ -143,6 +143,11 @@ def use_devices(devices: int | Sequence[jax.Device] | None = None) -> Iterator[N
         _chosen.reset(token)
 
 
+def are_chosen() -> bool:
+    """Tell whether the user has chosen devices, by :func:`use_devices` or ``jax_default_device``."""
+    return _chosen.get() is not None or jax.config.jax_default_device is not None  # type: ignore[attr-defined]
+
+
 def training_mesh(n_members: int) -> Mesh:
     """Return the devices that share the members: at most one per member."""
     check_not_forked()

@@ -26,7 +26,8 @@ from castlereg.data.table import (
 )
 from castlereg.layout import EdgeRules, Layout
 from castlereg.training import program
-from castlereg.training.devices import lanes, replicated, wait_for
+from castlereg.training.devices import wait_for
+from castlereg.training.engines.jax_engine import JaxEngine
 from castlereg.training.plan import Member
 from castlereg.training.sources import Draws, Prepared, Progress
 from castlereg.training.stack import Stack
@@ -106,6 +107,8 @@ class FileSource:
     being read meanwhile: memory does not grow with the file. Rows are channels and, if ``weighted``, a weight.
     """
 
+    in_memory = False
+
     def __init__(
         self, rows: RowFile, validation: Table, chunk_rows: int, weighted: bool, order: np.random.Generator
     ) -> None:
@@ -178,8 +181,9 @@ class _FileRunner:
     epochs_per_call = 1
 
     def __init__(self, source: FileSource, stack: Stack) -> None:
+        assert isinstance(stack.engine, JaxEngine)  # the only one that takes rows in chunks
         setup = stack.setup
-        self.source, self.stack = source, stack
+        self.source, self.stack, self.engine = source, stack, stack.engine
         self.draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, setup.empty_row)
         self.room = (1, rounded_up(int(self.draws.steps.max())))
         shape = source.table.room.shape  # type: ignore[union-attr]
@@ -190,22 +194,20 @@ class _FileRunner:
             weight[: source.n_validation] = 1.0 if given is None else given
 
     def _programs(self, *arguments: Any) -> tuple[Any, Any]:
-        setup = self.stack.setup
+        setup, engine = self.stack.setup, self.engine
         return program.compiled_in_parts(
-            setup.layout,
-            setup.plan.form,
-            setup.mesh,
-            lanes(setup.mesh, setup.slots_per_device),
-            program.signature(*arguments),
+            setup.layout, setup.plan.form, engine.mesh, engine.lanes, program.signature(*arguments)
         )
 
     def run(self, epochs: int, following: int, progress: Progress) -> Any:
         """Go once through the file."""
-        stack, states = self.stack, self.stack.states
+        stack, engine = self.stack, self.engine
+        engine.rebalance()
+        states = engine.states
         # The program takes away what it changes, and the states are needed if the epoch is undone or interrupted.
         moving: Any = jax.tree.map(lambda a: a.copy(), states.moving)
         n_columns = len(program.log_columns(stack.setup.regularizers)) - 3
-        totals: Any = stack.place(np.zeros((len(stack.active), n_columns), np.float32))
+        totals: Any = engine.place(np.zeros((len(stack.active), n_columns), np.float32))
         steps, inputs, shared = np.zeros(len(stack.active), np.int32), None, None
         done: list[Any] = []
         for inputs, shared, chunk_steps in self._chunks(done):
@@ -214,9 +216,8 @@ class _FileRunner:
             done.append(totals)
             steps += chunk_steps
             progress(len(done) / self.source.n_chunks)
-        wait_for(totals)
-        means = stack.read(totals) / np.maximum(steps, 1).astype(np.float32)[:, None]
-        stack.states, log = end(states, moving, stack.place(means), inputs, shared)
+        means = engine.read(totals) / np.maximum(steps, 1).astype(np.float32)[:, None]
+        engine.states, log = end(states, moving, engine.place(means), inputs, shared)
         return log[:, None]
 
     def _chunks(self, done: list[Any]) -> Iterator[tuple[Any, Any, NDArray[np.int32]]]:
@@ -231,5 +232,5 @@ class _FileRunner:
             for stream in self.draws.streams:
                 stream.rows = source.chunk[:n_rows].astype(np.int32)
             drawn, steps = self.draws.draw(stack.active, 1, self.room), self.draws.steps
-            placed = jax.device_put(buffer, replicated(stack.setup.mesh))
-            yield stack.inputs(drawn, steps, 1), stack.setup.shared(*placed), steps
+            shared = self.engine.share(stack.setup.shared(*buffer))
+            yield self.engine.place(stack.inputs(drawn, steps, 1)), shared, steps

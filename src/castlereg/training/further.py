@@ -19,13 +19,16 @@ from castlereg.data.table import Standardization, Table
 from castlereg.network import Packed, Parameters, pack
 from castlereg.random_streams import OfNetwork, fit_stream
 from castlereg.regularizers import Regularizer
-from castlereg.training.devices import release, usual_rules, wait_for
+from castlereg.training.devices import usual_rules
 from castlereg.training.ending import stop_if_ending, stopped_at_exit
+from castlereg.training.engines.choice import engine_for
+from castlereg.training.engines.protocol import EngineName
 from castlereg.training.loop import history_of, unpacked, warn_of_restarts
 from castlereg.training.plan import Member, Plan
 from castlereg.training.program import MAX_RESTARTS, RATE_AFTER_RESTART
+from castlereg.training.setup import Setup
 from castlereg.training.sources import TableSource
-from castlereg.training.stack import Setup, Stack, initial_states
+from castlereg.training.stack import Stack, initial_states
 from castlereg.training.state import MemberState
 
 _ROWS_TO_CHECK = 1024  # whose loss must be finite after an epoch
@@ -53,6 +56,7 @@ class Further(NamedTuple):
     ongoing: Ongoing
     parameters: Parameters  # of the last epoch, with a leading member axis
     history: pd.DataFrame  # one row per member and epoch
+    engine: EngineName  # that trained these epochs
 
 
 @usual_rules()
@@ -107,7 +111,7 @@ def train_further(
     histories = []
     for _ in range(epochs):
         stop_if_ending()
-        states, history = _one_epoch(setup, states, left_out)
+        states, history, engine = _one_epoch(setup, states, left_out)
         histories.append(history)
     history = pd.concat(histories).sort_values(["member", "epoch"], ignore_index=True)
     warn_of_restarts(history)
@@ -117,13 +121,14 @@ def train_further(
             f"the loss of network {', '.join(map(str, failed))} was not finite in more than {MAX_RESTARTS} epochs: "
             "lower learning_rate, reg_lambda or reg_beta, or look for wild values in the rows"
         )
-    release()
     history = history.assign(validation_loss=np.nan).drop(columns="finite")
     ongoing = Ongoing(states, tuple(seeds), left_out)
-    return Further(ongoing, unpacked(states.best, plan.form, setup.layout), history)
+    return Further(ongoing, unpacked(states.best, plan.form, setup.layout), history, engine)
 
 
-def _one_epoch(setup: Setup, states: MemberState, left_out: NDArray[np.bool_]) -> tuple[MemberState, pd.DataFrame]:
+def _one_epoch(
+    setup: Setup, states: MemberState, left_out: NDArray[np.bool_]
+) -> tuple[MemberState, pd.DataFrame, EngineName]:
     members = [
         replace(member, seed=fit_stream(member.seed, OfNetwork.EPOCH, int(epoch)))
         for member, epoch in zip(setup.members, states.epoch, strict=True)
@@ -134,13 +139,15 @@ def _one_epoch(setup: Setup, states: MemberState, left_out: NDArray[np.bool_]) -
         "best_loss": np.full_like(states.best_loss, np.inf),
         "active": np.ones(len(members), bool),
     }
-    stack = Stack(replace(setup, members=members), states._replace(**begun))
+    setup = replace(setup, members=members)
+    engine = engine_for(setup)
+    stack = Stack(setup, engine, states._replace(**begun))
     stack.masks *= ~left_out
     log = TableSource(setup.table).runner(stack).run(1, 0, lambda share: None)
-    wait_for(log)
-    stack.record(log)
-    after: MemberState = stack.read(stack.states)
-    return after, history_of(stack)
+    stack.record(engine.read(log))
+    after: MemberState = engine.read(engine.states)
+    engine.close()
+    return after, history_of(stack), engine.name
 
 
 def _begun(setup: Setup, before: Ongoing | Trained | None) -> tuple[MemberState, NDArray[np.bool_]]:

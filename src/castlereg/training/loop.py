@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -20,12 +20,14 @@ from castlereg.layout import Layout
 from castlereg.network import Form, Packed, Parameters, unpack
 from castlereg.notices import warn_user
 from castlereg.training.callbacks import Callback, Epoch, asked_to_stop, due, next_epoch
-from castlereg.training.devices import release, usual_rules, wait_for
+from castlereg.training.devices import usual_rules
 from castlereg.training.ending import stop_if_ending, stopped_at_exit
+from castlereg.training.engines.choice import all_names, engine_for
 from castlereg.training.plan import Member, Plan
 from castlereg.training.program import RATE_AFTER_RESTART, log_columns
+from castlereg.training.setup import Setup
 from castlereg.training.sources import Source, TableSource
-from castlereg.training.stack import Setup, Stack
+from castlereg.training.stack import Stack
 
 OnInterrupt = Literal["raise", "keep"]
 
@@ -72,7 +74,8 @@ def train(
     """
     source: Source = TableSource(rows) if isinstance(rows, Table) else rows
     members, standardization, mean_weight = source.prepared(members)
-    stack = Stack(Setup.of(source.table, members, plan, standardization, mean_weight))
+    setup = Setup.of(source.table, members, plan, standardization, mean_weight)
+    stack = Stack(setup, engine_for(setup, in_memory=source.in_memory))
     bar: Any = progress
     if isinstance(progress, bool):
         total = len(members) * plan.max_epochs
@@ -87,8 +90,7 @@ def train(
                 raise
             interrupted = True
     result = TrainedStack.of(stack, interrupted)
-    del stack, source
-    release()
+    stack.engine.close()
     return result
 
 
@@ -121,12 +123,12 @@ def _run(
         following = _epochs_of_call(plan, done + epochs, runner.epochs_per_call, callbacks)
         log = runner.run(epochs, following, within_epoch)
         try:
-            wait_for(log)
+            rows = stack.engine.read(log)
         except KeyboardInterrupt:
             if on_interrupt == "keep":
-                stack.record(log)  # the weights are those of its last epoch already
+                stack.record(stack.engine.read(log))  # the weights are those of its last epoch already
             raise
-        stack.record(log)
+        stack.record(rows)
         called = due(callbacks, int(stack.epoch.max()), is_last=not stack.active.any())
         if called:
             stopped |= asked_to_stop(called, _last_epoch(stack, stage))
@@ -182,11 +184,12 @@ class TrainedStack:
     best_epoch: NDArray[np.int32]  # (members,), counted from 1
     history: pd.DataFrame  # one row per member and epoch
     interrupted: bool  # whether Ctrl-C ended training early, and the best so far was kept
+    engine: str  # name of the engine that trained the members, or of several: "jax, native"; empty without training
 
     @classmethod
     def of(cls, stack: Stack, interrupted: bool) -> TrainedStack:
         """Collect the best weights of a stack; warn about what the user should know."""
-        setup, states = stack.setup, stack.read(stack.states)
+        setup, states = stack.setup, stack.engine.read(stack.engine.states)
         history = history_of(stack)
         if interrupted and not np.isfinite(states.best_loss).all():
             raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
@@ -204,6 +207,7 @@ class TrainedStack:
             best_epoch=states.best_epoch,
             history=history.drop(columns="finite"),
             interrupted=interrupted,
+            engine=stack.engine.name,
         )
 
     @classmethod
@@ -212,8 +216,12 @@ class TrainedStack:
         first = np.cumsum([0, *(len(stack.validation_loss) for stack in stacks)])
         histories = [s.history.assign(member=s.history["member"] + n) for s, n in zip(stacks, first[:-1], strict=True)]
         fields = jax.tree.map(lambda *a: np.concatenate(a), *(stack._by_member for stack in stacks))
-        history = pd.concat(histories, ignore_index=True)
-        return cls(**fields, history=history, interrupted=any(stack.interrupted for stack in stacks))
+        return cls(
+            **fields,
+            history=pd.concat(histories, ignore_index=True),
+            interrupted=any(stack.interrupted for stack in stacks),
+            engine=all_names(stack.engine for stack in stacks),
+        )
 
     def take(self, members: NDArray[np.int64]) -> TrainedStack:
         """Keep some members, numbered anew in the history."""
@@ -221,7 +229,7 @@ class TrainedStack:
         history = self.history[self.history["member"].isin(number)]
         history = history.assign(member=history["member"].map(number)).reset_index(drop=True)
         fields = jax.tree.map(lambda a: a[members], self._by_member)
-        return TrainedStack(**fields, history=history, interrupted=self.interrupted)
+        return replace(self, **fields, history=history)
 
     @property
     def _by_member(self) -> dict[str, Any]:

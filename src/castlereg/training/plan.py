@@ -21,6 +21,7 @@ from castlereg.network import ActivationName, Form, InputInit, Parameters, edge_
 from castlereg.options import check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
+from castlereg.training.engines.protocol import EngineChoice
 
 EdgeAction = Callable[[NDArray[np.float32], Layout, EdgeRules | None, bool], NDArray[np.bool_]]
 Start = InputInit | Callable[[Layout, tuple[int, ...], np.random.SeedSequence, tuple[int, ...]], Parameters]
@@ -98,6 +99,7 @@ class Plan:
     averaging: float | None = None  # of the weights over epochs: what is left of the average after each
     weight_decay: float | None = None  # share of the weights that a step takes away, times its rate
     embedding: int = 0  # inputs that the networks compute of each number
+    engine: EngineChoice = "auto"  # what trains, see castlereg.training.engines.choice
 
     def __post_init__(self) -> None:
         counts = [phase.counts for phase in self.phases if phase.epochs]

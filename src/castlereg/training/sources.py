@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import jax
 import numpy as np
@@ -17,21 +17,15 @@ from numpy.typing import NDArray
 from castlereg.data.table import Standardization, Table, measure, rounded_up, with_empty_rows
 from castlereg.layout import EdgeRules, Layout
 from castlereg.random_streams import OfNetwork, named_stream, network_stream
-from castlereg.training import program
-from castlereg.training.devices import lanes
 from castlereg.training.plan import Batches, Member, Plan
-from castlereg.training.stack import Setup, Stack
+from castlereg.training.setup import Setup
+from castlereg.training.stack import Stack
+from castlereg.training.state import Shared
 
 # Work of one call of the program, in floating-point operations: a fraction of a second on one core, so that the
 # progress bar moves, Ctrl-C is heard and finished members leave, at next to no cost.
 _WORK_PER_CALL = 4e9
 _MOST_EPOCHS_PER_CALL = 16
-
-# Up to this width a program that compiles in little more than half of the time takes 6 or 7 % longer to train; at
-# a width of 30 it takes a third longer. Of more rows, training is what takes the time.
-_SMALL_WIDTH = 16
-_SMALL_ROWS = 20_000
-
 
 Prepared = tuple[Sequence[Member], Standardization, NDArray[np.float32]]
 Progress = Callable[[float], None]
@@ -42,7 +36,11 @@ class Source(Protocol):
 
     @property
     def table(self) -> Table:
-        """What the devices hold."""
+        """Rows that an engine holds at a time."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the table has all rows."""
 
     def with_edges(self, edges: EdgeRules) -> Source:
         """Return the same rows with rules for the edges."""
@@ -62,7 +60,7 @@ class Runner(Protocol):
         """Most epochs that one call runs."""
 
     def run(self, epochs: int, following: int, progress: Progress) -> Any:
-        """Advance the stack by some epochs and return the log; the next call runs ``following`` epochs.
+        """Advance the stack by some epochs and return its log, placed; the next call runs ``following`` epochs.
 
         ``progress`` is called with the share of an epoch that is done, if an epoch takes long.
         """
@@ -73,6 +71,7 @@ class TableSource:
     """A table in memory."""
 
     table: Table
+    in_memory: ClassVar = True
 
     def with_edges(self, edges: EdgeRules) -> TableSource:
         """Return the same rows with rules for the edges."""
@@ -83,71 +82,49 @@ class TableSource:
         return members, *measure(self.table, [member.train_rows for member in members])
 
     def runner(self, stack: Stack) -> _TableRunner:
-        """Compile the program of a stack."""
+        """Give the engine of a stack the table."""
         return _TableRunner(stack)
 
 
 class _TableRunner:
-    """Runs several epochs of every member in one call of a program."""
+    """Runs several epochs of every member in one call of an engine."""
 
     def __init__(self, stack: Stack) -> None:
         setup = stack.setup
         self.stack = stack
         self.draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, setup.empty_row)
         steps = rounded_up(int(self.draws.steps.max()))
-        self.epochs_per_call = _epochs_per_call(setup, steps)
+        self.epochs_per_call = _epochs_per_call(setup, steps, stack.engine.members_per_worker)
         self.room = (self.epochs_per_call, steps)
-        self.shared = _shared_table(setup)
+        self.shared = stack.engine.share(_shared_table(setup))
         self.drawn: tuple[Any, Any, Any] | None = None
 
     def run(self, epochs: int, following: int, progress: Progress) -> Any:
-        """Advance the stack by some epochs; draw the next ones while the devices work."""
-        stack, setup = self.stack, self.stack.setup
+        """Advance the stack by some epochs; draw the next ones while the engine works."""
+        stack = self.stack
         drawn = self.draws.draw(stack.active, epochs, self.room) if self.drawn is None else self.drawn
         inputs = stack.inputs(drawn, self.draws.steps, self.epochs_per_call)
-        shared = self.shared._replace(epochs=np.int32(epochs))
-        call = program.compiled(
-            setup.layout,
-            setup.plan.form,
-            setup.mesh,
-            lanes(setup.mesh, setup.slots_per_device),
-            _is_small(setup),
-            program.signature(stack.states, inputs, shared),
-        )
-        returned: list[list[jax.Array]] = []
-        try:
-            # Ctrl-C that comes while the program runs is heard between two steps of this function. What the program
-            # returns is in the list by then, or the program was not called.
-            returned.extend(map(call, (stack.states,), (inputs,), (shared,)))
-        finally:
-            if returned:
-                stack.leaves = returned[0]
+        log = stack.engine.run(inputs, self.shared._replace(epochs=np.int32(epochs)))  # type: ignore[arg-type]
         self.drawn = self.draws.draw(stack.active, following, self.room) if following else None
-        return returned[0][-1]
+        return log
 
 
-def _shared_table(setup: Setup) -> Any:
+def _shared_table(setup: Setup) -> Shared:
     table = setup.table
     weight = np.zeros(setup.empty_row + 1, setup.dtype)
     weight[: len(table.inputs)] = 1.0 if table.weight is None else table.weight
     return setup.shared(with_empty_rows(table.inputs, table.room), weight)
 
 
-def _epochs_per_call(setup: Setup, steps: int) -> int:
+def _epochs_per_call(setup: Setup, steps: int, members_per_worker: int) -> int:
     """Power of two such that a call is a fraction of a second, by the size of the problem."""
     layout, sizes = setup.layout, setup.plan.hidden_layer_sizes
     width = sizes[0] if sizes else layout.output_width
     trained = len(setup.nodes) if setup.n_sampled is None else setup.n_sampled
     per_row = trained * (4 * layout.n_inputs * width + 6 * width * width)
-    per_epoch = steps * setup.plan.batch_size * per_row * setup.slots_per_device
+    per_epoch = steps * setup.plan.batch_size * per_row * members_per_worker
     wanted = int(min(max(_WORK_PER_CALL / per_epoch, 1), _MOST_EPOCHS_PER_CALL))
     return 1 << (wanted.bit_length() - 1)
-
-
-def _is_small(setup: Setup) -> bool:
-    """Whether compiling takes longer than training; by table and widths only, to be the same for any stack."""
-    widest = max(setup.layout.n_inputs, *setup.plan.hidden_layer_sizes, 0)
-    return widest <= _SMALL_WIDTH and len(setup.table.inputs) <= _SMALL_ROWS
 
 
 @dataclass
@@ -234,6 +211,7 @@ class Draws:
         if self.n_sampled is not None:
             sampled = np.zeros((*shape, self.n_sampled), np.int32)
             sampled[..., -len(self.layout.targets) :] = self.layout.targets
+        self._numbers = jax.tree.map(np.copy, self._numbers)  # an engine may still work on what was drawn before
         for i in np.flatnonzero(active):
             self.streams[i].fill_rows(batches[i, :epochs])
             if sampled is not None:

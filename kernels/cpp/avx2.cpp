@@ -1,0 +1,2 @@
+#define CASTLEREG_ISA avx2
+#include "compiled.h"

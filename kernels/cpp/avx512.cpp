@@ -1,0 +1,2 @@
+#define CASTLEREG_ISA avx512
+#include "compiled.h"

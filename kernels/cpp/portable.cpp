@@ -1,0 +1,2 @@
+#define CASTLEREG_ISA portable
+#include "compiled.h"

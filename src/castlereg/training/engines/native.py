@@ -1,0 +1,357 @@
+"""The native engine: kernels of the package castlereg-kernels, which train on all cores without JAX.
+
+The kernels do what :mod:`castlereg.training.program` does, for the regularizers and losses of this package. They take
+one dict of arrays: sizes and layout, the table, what members train on, and their states, which they update in place.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from castlereg.acyclicity import log_determinant, trace_exponential
+from castlereg.layout import Layout, Node
+from castlereg.losses import Huber, Poisson, Quantiles
+from castlereg.monotone import weight_signs
+from castlereg.network import WAVES, pack, unpack
+from castlereg.regularizers import (
+    L1,
+    L2,
+    Autoencoder,
+    Castle,
+    Corruption,
+    Dropout,
+    InputNoise,
+    MixUp,
+    Regularizer,
+)
+from castlereg.regularizers.castle import acyclicity_of, castle_of
+from castlereg.training.ending import stop_if_ending
+from castlereg.training.engines.protocol import EngineName
+from castlereg.training.program import log_columns, terms
+from castlereg.training.setup import Setup
+from castlereg.training.state import MemberInputs, MemberState, Shared
+
+# Numbers of the enumerations in kernels/cpp/problem.h.
+_LOSSES: Final = {"squared": 0, "logistic": 1, "softmax": 2, Huber: 3, Poisson: 4, Quantiles: 5}
+_TERMS: Final = ("supervised", "reconstruction", "acyclicity", "sparsity", "capacity", "l1", "l2", "autoencoder")
+_CHANGES: Final[dict[type[Regularizer], tuple[int, str]]] = {  # of the rows of a batch: number and strength
+    InputNoise: (0, "sigma"),
+    MixUp: (1, "alpha"),
+    Corruption: (2, "rate"),
+}
+_ACYCLICITY: Final = {None: 0, trace_exponential: 1, log_determinant: 2}
+_SPARSITY: Final = {None: 0, "l1": 1, "group": 2}
+_COVERED: Final = (Castle, L1, L2, Dropout, Autoencoder, *_CHANGES)
+_RANDOM: Final = (Dropout, *_CHANGES)
+_MOST_LAYERS: Final = 16
+
+
+@cache
+def kernels() -> Any:
+    """Return the module of the kernels, or None if it is not installed or cannot be loaded here."""
+    try:
+        return import_module("castlereg_kernels")
+    except ImportError:
+        return None
+
+
+def why_not_covered(setup: Setup) -> str | None:
+    """Return why the native engine cannot train a stack, or None if it can."""
+    if kernels() is None:
+        return "castlereg-kernels is not installed"
+    for regularizer in setup.regularizers:
+        if type(regularizer) not in _COVERED:
+            return f"{type(regularizer).__name__} is not among its regularizers"
+    if acyclicity_of(setup.regularizers, setup.layout.n_nodes) not in _ACYCLICITY:
+        return "the acyclicity function is not one of its own"
+    if any(node.loss is not None and type(node.loss) not in _LOSSES for node in setup.layout.nodes):
+        return "the loss is not one of its own"
+    if len(setup.plan.hidden_layer_sizes) > _MOST_LAYERS:
+        return f"it has at most {_MOST_LAYERS} hidden layers"
+    if setup.n_sampled is not None and len(setup.nodes) < setup.layout.n_nodes:
+        return "features are sampled, but only the targets' sub-networks are trained"
+    random = any(type(regularizer) in _RANDOM for regularizer in setup.regularizers)
+    if random and setup.dtype != np.float32:
+        return "its random numbers are those of float32"
+    if random and not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
+        return "jax_threefry_partitionable is off, and random numbers would differ"
+    return None
+
+
+def is_faster(setup: Setup) -> bool:
+    """Tell whether the native engine is faster than JAX for a stack that it covers."""
+    return True
+
+
+class NativeEngine:
+    """Trains the members of a stack in place, in NumPy arrays.
+
+    The kernels run in a thread of their own, which Python waits for where it reads what they have computed: the next
+    epochs are drawn meanwhile, and Ctrl-C is heard.
+    """
+
+    name: EngineName = "native"
+    states: MemberState  # C-contiguous NumPy arrays with a leading member axis, updated in place by ``run``
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.n_threads = _n_threads()
+        self.members_per_worker = -(-len(setup.members) // self.n_threads)
+        self._description = _description(setup)
+        self._call: _Call | None = None
+
+    def place(self, by_member: Any) -> Any:
+        """Copy arrays."""
+        return jax.tree.map(lambda a: np.array(a, order="C"), by_member)
+
+    def read(self, placed: Any) -> Any:
+        """Copy arrays, once the kernels have finished."""
+        self._wait()
+        return jax.tree.map(np.array, placed)
+
+    def share(self, shared: Shared) -> Shared:
+        """Return what all members share, as it is."""
+        return shared
+
+    def run(self, inputs: MemberInputs, shared: Shared) -> NDArray[Any]:
+        """Start epochs of all active members, and return the log that they fill."""
+        self._wait()
+        shape = (len(self.setup.members), len(inputs.rate_factor[0]), len(log_columns(self.setup.regularizers)))
+        log = np.full(shape, np.nan, self.setup.dtype)
+        arrays = self._description | _table(shared) | _inputs(inputs) | _states(self.states, self.setup) | {"log": log}
+        self._call = _Call(arrays, str(self.setup.dtype), self.n_threads)
+        return log
+
+    def close(self) -> None:
+        """Wait for the kernels."""
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._call is not None:
+            self._call.wait()
+            self._call = None
+
+
+class _Call:
+    """One call of the kernels, in a thread."""
+
+    def __init__(self, arrays: dict[str, Any], dtype: str, n_threads: int) -> None:
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(arrays, dtype, n_threads), name="castlereg kernels")
+        self._thread.start()
+
+    def _run(self, arrays: dict[str, Any], dtype: str, n_threads: int) -> None:
+        try:
+            kernels().train(arrays, dtype, n_threads)
+        except BaseException as error:
+            self._error = error
+
+    def wait(self) -> None:
+        """Wait for the end; Ctrl-C is heard at once, and the kernels end their call meanwhile."""
+        while self._thread.is_alive():
+            stop_if_ending()
+            self._thread.join(0.02)
+        if self._error is not None:
+            raise self._error
+
+
+def _n_threads() -> int:
+    """Count the cores, or as many as the user lets JAX have."""
+    wanted = int(jax.config.jax_num_cpu_devices)  # type: ignore[attr-defined]
+    if wanted > 0:
+        return wanted
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _description(setup: Setup) -> dict[str, Any]:
+    """Describe layout, network and regularizers."""
+    layout, plan, castle = setup.layout, setup.plan, castle_of(setup.regularizers)
+    changes = [r for r in setup.regularizers if type(r) in _CHANGES]
+    names = terms(setup.regularizers)
+    described: dict[str, Any] = {
+        "members": len(setup.members),
+        "nodes": layout.n_nodes,
+        "targets": len(layout.targets),
+        "channels": layout.n_channels,
+        "inputs": layout.n_inputs,
+        "outputs": layout.output_width,
+        "trained": len(setup.nodes),
+        "layers": len(plan.hidden_layer_sizes),
+        "widths": _int32(plan.hidden_layer_sizes),
+        "silu": plan.activation == "silu",
+        "batch": plan.batch_size,
+        "sampled": setup.n_sampled or 0,
+        "channel_node": _int32(layout.channel_nodes),
+        "input_node": _int32(layout.input_nodes),
+        "trained_node": _int32(setup.nodes),
+        "clipped": layout.is_clipped.astype(np.uint8),
+        "predicted_scaled": layout.is_squared[layout.channel_nodes].astype(np.uint8),
+        "has_missing": layout.has_missing,
+        "has_clipped": setup.standardization.clip_center is not None,
+        "castle": castle is not None,
+        "batch_changes": len(changes),
+        "terms": len(names),
+        "term": _int32([_TERMS.index(name) for name in names]),
+        **_embedding(layout),
+        **_losses(layout, setup.dtype),
+    }
+    for i, change in enumerate(changes):
+        described[f"change_{i}_kind"] = _CHANGES[type(change)][0]
+    if castle is not None:
+        described |= {
+            "reconstruction": castle.reconstruction,
+            "graph": castle.objective == "graph",
+            "capacity": "capacity" in castle.terms,
+            "acyclicity": _ACYCLICITY[acyclicity_of(setup.regularizers, layout.n_nodes)],
+            "sparsity": _SPARSITY[castle.sparsity],
+        }
+    return described
+
+
+def _embedding(layout: Layout) -> dict[str, Any]:
+    embedded = layout.embedded_nodes
+    channels = _int32(layout.output_channels[embedded, 0])
+    return {"embedded": len(embedded), "waves": WAVES, "mixed": layout.embedding, "embedded_channel": channels}
+
+
+def _losses(layout: Layout, dtype: Any) -> dict[str, Any]:
+    """Describe the loss of every node."""
+    nodes = layout.nodes
+    levels = np.zeros((layout.n_nodes, layout.output_width), dtype)
+    middle, delta = np.zeros(layout.n_nodes, np.int32), np.ones(layout.n_nodes, dtype)
+    for k, node in enumerate(nodes):
+        if isinstance(node.loss, Quantiles):
+            levels[k, : node.outputs], middle[k] = node.loss.levels, node.loss.middle
+        if isinstance(node.loss, Huber):
+            delta[k] = node.loss.delta
+    return {
+        "node_loss": _int32([_loss_of(node) for node in nodes]),
+        "node_outputs": _int32([node.outputs for node in nodes]),
+        "node_channel": _int32(layout.output_channels[:, 0]),
+        "node_numeric": layout.is_kind("numeric").astype(np.int32),
+        "node_middle": middle,
+        "node_delta": delta,
+        "node_levels": levels,
+    }
+
+
+def _loss_of(node: Node) -> int:
+    if node.loss is not None:
+        return _LOSSES[type(node.loss)]
+    return _LOSSES[{"numeric": "squared", "binary": "logistic", "categorical": "softmax"}[node.kind]]
+
+
+def _table(shared: Shared) -> dict[str, Any]:
+    arrays: dict[str, Any] = {
+        "rows": len(shared.inputs),
+        "encoded": _contiguous(shared.inputs),
+        "row_weight": _contiguous(shared.weight),
+        "node_weight": _contiguous(shared.node_weight),
+    }
+    if shared.penalized is not None:
+        arrays["penalized"] = _contiguous(shared.penalized)
+    return arrays | {name: int(getattr(shared, name)) for name in ("epochs", "max_epochs", "patience", "warmup")}
+
+
+def _inputs(inputs: MemberInputs) -> dict[str, Any]:
+    """Collect what members train on, and the strengths of regularizers."""
+    batches, by = inputs.batches, inputs.standardization
+    arrays: dict[str, Any] = {
+        "room_epochs": batches.shape[1],
+        "room_steps": batches.shape[2],
+        "validation": inputs.validation_rows.shape[1],
+        "batches": batches,
+        "sampled_nodes": inputs.sampled,
+        "steps": inputs.steps,
+        "validation_rows": inputs.validation_rows,
+        "mean_weight": inputs.mean_weight,
+        "edge_mask": inputs.edge_mask,
+        "rate_factor": inputs.rate_factor,
+        "averaging": inputs.averaging,
+        "weight_decay": inputs.weight_decay,
+        **by._asdict(),
+    }
+    position = 0
+    for regularizer, drawn in zip(inputs.regularizers, inputs.drawn, strict=True):
+        match regularizer:
+            case Castle():
+                for name in ("reg_beta", "reg_lambda", "acyclicity_strength"):
+                    arrays[name] = getattr(regularizer, name)
+            case L1() | L2() | Autoencoder():
+                arrays[type(regularizer).__name__.lower()] = regularizer.strength
+            case Dropout():
+                arrays |= {"dropout": regularizer.rate, "dropout_words": drawn}
+            case _:
+                arrays[f"change_{position}_strength"] = getattr(regularizer, _CHANGES[type(regularizer)][1])
+                arrays["mixup_numbers" if isinstance(regularizer, MixUp) else f"change_{position}_words"] = drawn
+                position += 1
+    return {name: _contiguous(value) for name, value in arrays.items() if value is not None}
+
+
+def _states(states: MemberState, setup: Setup) -> dict[str, Any]:
+    """Name the arrays of the states, which the kernels update."""
+    moving, moments = states.moving, states.moving.moments
+    arrays: dict[str, Any] = {
+        "weights_input": moving.weights.network.input_weights,
+        "weights_rest": moving.weights.network.rest,
+        "best_input": states.best.input_weights,
+        "best_rest": states.best.rest,
+        "rate": states.rate,
+        "best_loss": states.best_loss,
+        "best_epoch": states.best_epoch,
+        "epoch": states.epoch,
+        "restarts": states.restarts,
+        "active": states.active.view(np.uint8),
+    }
+    if moving.average is not None:
+        arrays |= {"average_input": moving.average.input_weights, "average_rest": moving.average.rest}
+    if setup.n_sampled is None:
+        arrays["count"] = moments.count
+        own = (moving.weights.own, moments.mu.own, moments.nu.own)
+        for order, moment in (("first", moments.mu), ("second", moments.nu)):
+            arrays |= {f"{order}_input": moment.network.input_weights, f"{order}_rest": moment.network.rest}
+    else:
+        arrays |= {"count": moments.shared.count, "node_count": moments.own.count}
+        own = (moving.weights.own, moments.shared.mu[1], moments.shared.nu[1])
+        for order, of_nodes, ((hidden, embedding), _) in (
+            ("first", moments.own.mu, moments.shared.mu),
+            ("second", moments.own.nu, moments.shared.nu),
+        ):
+            for name in ("input_weights", "input_bias", "output_weights", "output_bias"):
+                arrays[f"{order}_{name}"] = getattr(of_nodes, name)
+            for layer, dense in enumerate(hidden, start=1):
+                arrays |= {f"{order}_hidden_weights_{layer}": dense.weights, f"{order}_hidden_bias_{layer}": dense.bias}
+            if embedding is not None:
+                arrays |= {f"{order}_frequencies": embedding.frequencies, f"{order}_phases": embedding.phases}
+                arrays[f"{order}_mixing"] = embedding.weights
+    for number, regularizer in enumerate(setup.regularizers):
+        if isinstance(regularizer, Autoencoder):
+            for prefix, of_regularizers in zip(("", "first_", "second_"), own, strict=True):
+                head = of_regularizers[number]
+                arrays |= {f"{prefix}head_bias": head["bias"], f"{prefix}head_weights": head["weights"]}
+    if setup.layout.is_monotone:
+        arrays |= _signs(states, setup)
+    return {name: value for name, value in arrays.items() if value is not None}
+
+
+def _signs(states: MemberState, setup: Setup) -> dict[str, Any]:
+    """Return the signs that weights must have, 0 for any."""
+    network = jax.tree.map(lambda a: a[0], states.best)
+    signs = pack(weight_signs(unpack(network, setup.plan.form, setup.layout), setup.layout))
+    return {"input_signs": _contiguous(signs.input_weights), "rest_signs": _contiguous(signs.rest)}
+
+
+def _int32(values: Any) -> NDArray[np.int32]:
+    return np.ascontiguousarray(values, np.int32)
+
+
+def _contiguous(value: Any) -> Any:
+    return value if isinstance(value, int) else np.ascontiguousarray(value)
