@@ -1,8 +1,8 @@
 // The network of castlereg.network: forward (eq. 3), and backward through the same layers.
 //
-// Units have shape (sub-networks * width, rows): rows of the table are the lanes of vectors, so that any width is as
-// good as any other. Some sub-networks on some rows pass through all layers and back before the next ones, so that
-// their units stay in the cache.
+// Units have shape (width, sub-networks, rows): rows of the table are the lanes of vectors, so that any width is as
+// good as any other, and a hidden layer, which all sub-networks share, is one product. Some sub-networks on some rows pass
+// through all layers and back before the next ones, so that their units stay in the cache.
 #pragma once
 
 #include "random_numbers.h"
@@ -18,7 +18,6 @@ constexpr double COSINE[6] = {-21.0711056, 58.7904921, -85.2716215, 64.9286574, 
 struct Group {
     const int32_t* positions;
     int first, count;  // among those that are run
-    bool neighbours;   // whether the positions follow on each other
 };
 
 template <class Real>
@@ -66,32 +65,24 @@ void forward(
     const ptrdiff_t columns = ptrdiff_t(p.trained) * width;
     Real* first = p.layers ? ws.units[0] : ws.outputs;
     const End end = p.layers && p.activation == Activation::relu ? End::relu : End::as_it_is;
-    if (group.neighbours) {
-        ptrdiff_t at = ptrdiff_t(group.positions[0]) * width;
+    const ptrdiff_t unit = ptrdiff_t(group.count) * rows;  // from one unit to the next
+    for (int s = 0; s < group.count; ++s) {
+        const ptrdiff_t at = ptrdiff_t(group.positions[s]) * width;
+        const bool linear = !p.layers;  // the outputs of a sub-network stand together
         product<Real>(
-            group.count * width, rows, p.inputs, {w.input_weights + at, 1, columns}, inputs, row, first, rows,
-            Begin::bias, w.input_bias + at, end
+            width, rows, p.inputs, {w.input_weights + at, 1, columns}, inputs, row,
+            first + ptrdiff_t(s) * rows * (linear ? width : 1), linear ? rows : unit, Begin::bias, w.input_bias + at, end
         );
-    } else {
-        for (int s = 0; s < group.count; ++s) {
-            ptrdiff_t at = ptrdiff_t(group.positions[s]) * width;
-            product<Real>(
-                width, rows, p.inputs, {w.input_weights + at, 1, columns}, inputs, row, first + ptrdiff_t(s) * width * rows,
-                rows, Begin::bias, w.input_bias + at, end
-            );
-        }
     }
     if (!p.layers) return;
     for (int l = 0; l < p.layers; ++l) {
         const int size = p.widths[l];
         Real* z = ws.units[l];
         if (l > 0) {
-            const int below = p.widths[l - 1];
-            for (int s = 0; s < group.count; ++s)
-                product<Real>(
-                    size, rows, below, {w.hidden_weights[l], 1, size}, ws.units[l - 1] + ptrdiff_t(s) * below * rows, rows,
-                    z + ptrdiff_t(s) * size * rows, rows, Begin::bias, w.hidden_bias[l], end
-                );
+            product<Real>(
+                size, int(unit), p.widths[l - 1], {w.hidden_weights[l], 1, size}, ws.units[l - 1], unit, z, unit,
+                Begin::bias, w.hidden_bias[l], end
+            );
         }
         const ptrdiff_t n = ptrdiff_t(group.count) * size * rows;
         if (p.activation == Activation::silu) {
@@ -106,7 +97,7 @@ void forward(
         const Real scaled = 1 / dropping->keep;
         for (int s = 0; s < group.count; ++s)
             for (int h = 0; h < size; ++h) {
-                const ptrdiff_t at = (ptrdiff_t(s) * size + h) * rows;
+                const ptrdiff_t at = h * unit + ptrdiff_t(s) * rows;
                 const uint32_t stride = uint32_t(ws.run) * uint32_t(size);
                 for (int r = 0; r < rows; r += LANES<float>) {
                     Bits cell;
@@ -127,7 +118,7 @@ void forward(
         const int t = group.positions[s];
         product<Real>(
             p.outputs, rows, last, {w.output_weights + ptrdiff_t(t) * last * p.outputs, 1, p.outputs},
-            ws.units[p.layers - 1] + ptrdiff_t(s) * last * rows, rows, ws.outputs + ptrdiff_t(s) * p.outputs * rows, rows,
+            ws.units[p.layers - 1] + ptrdiff_t(s) * rows, unit, ws.outputs + ptrdiff_t(s) * p.outputs * rows, rows,
             Begin::bias, w.output_bias + ptrdiff_t(t) * p.outputs
         );
     }
@@ -144,17 +135,19 @@ inline void add_bias_gradient(const Real* transposed, ptrdiff_t row, int rows, i
     }
 }
 
-// Add the products of some units, shape (n, rows), with a slope, shape (rows,), to every `stride`-th number.
+// Add the products of some units, shape (n, unit), with a slope, shape (rows,), to every `stride`-th number.
 template <class Real>
-inline void add_dot_products(const Real* units, int n, const Real* slope, int rows, Real* to, ptrdiff_t stride) {
+inline void add_dot_products(
+    const Real* units, ptrdiff_t unit, int n, const Real* slope, int rows, Real* to, ptrdiff_t stride
+) {
     constexpr int L = LANES<Real>;
     int u = 0;
     for (; u + 4 <= n; u += 4) {
         Vec<Real> a{}, b{}, c{}, d{};
         for (int r = 0; r < rows; r += L) {
             const Vec<Real> s = load(slope + r);
-            const Real* unit = units + ptrdiff_t(u) * rows + r;
-            a += load(unit) * s, b += load(unit + rows) * s, c += load(unit + 2 * rows) * s, d += load(unit + 3 * rows) * s;
+            const Real* at = units + u * unit + r;
+            a += load(at) * s, b += load(at + unit) * s, c += load(at + 2 * unit) * s, d += load(at + 3 * unit) * s;
         }
         Real sums[4];
         store_sums(a, b, c, d, sums);
@@ -162,7 +155,7 @@ inline void add_dot_products(const Real* units, int n, const Real* slope, int ro
     }
     for (; u < n; ++u) {
         Vec<Real> a{};
-        for (int r = 0; r < rows; r += L) a += load(units + ptrdiff_t(u) * rows + r) * load(slope + r);
+        for (int r = 0; r < rows; r += L) a += load(units + u * unit + r) * load(slope + r);
         to[u * stride] += sum<Real>(a);
     }
 }
@@ -177,6 +170,7 @@ void embedding_backward(const Problem<Real>& p, const Pieces<Real>& w, const Rea
         const Real* slope_mixed = ws.slope_mixed + ptrdiff_t(e) * p.mixed * rows;
         const Real* wave = ws.waves + ptrdiff_t(e) * p.waves * rows;
         const Real* rest = ws.rest_of_turns + ptrdiff_t(e) * p.waves * rows;
+        clear_last_vector(ws.transposed_mixed, ptrdiff_t(padded_mixed), rows, p.mixed);
         transpose(slope_mixed, ptrdiff_t(rows), p.mixed, rows, ws.transposed_mixed, ptrdiff_t(padded_mixed));
         product<Real>(
             p.waves, padded_mixed, rows, {wave, rows, 1}, ws.transposed_mixed, padded_mixed,
@@ -212,6 +206,7 @@ void backward(
 ) {
     constexpr int L = LANES<Real>;
     Pieces<Real>& g = ws.gradient;
+    const ptrdiff_t unit = ptrdiff_t(group.count) * rows;
     Real *above = ws.slope_units, *below = ws.slope_below;
     const bool is_relu = p.activation == Activation::relu;
     const End end = is_relu ? End::gated : End::as_it_is;  // units that are zero have no slope
@@ -226,20 +221,20 @@ void backward(
                 for (int r = 0; r < rows; r += L) total += load(slope + o * rows + r);
                 g.output_bias[run * p.outputs + o] += sum<Real>(total);
                 add_dot_products(
-                    units + ptrdiff_t(s) * last * rows, last, slope + o * rows, rows,
+                    units + ptrdiff_t(s) * rows, unit, last, slope + o * rows, rows,
                     g.output_weights + run * last * p.outputs + o, p.outputs
                 );
             }
-            Real* to = above + ptrdiff_t(s) * last * rows;
+            Real* to = above + ptrdiff_t(s) * rows;
             bool more = slope_of_units != nullptr && group.first + s >= first_with_slope;
-            if (more)
+            for (int h = 0; more && h < last; ++h)
                 std::memcpy(
-                    to, slope_of_units + ptrdiff_t(group.first + s - first_with_slope) * last * rows,
-                    sizeof(Real) * last * rows
+                    to + h * unit, slope_of_units + (ptrdiff_t(group.first + s - first_with_slope) * last + h) * rows,
+                    sizeof(Real) * rows
                 );
             product<Real>(
                 last, rows, p.outputs, {w.output_weights + trained * last * p.outputs, p.outputs, 1}, slope, rows, to,
-                rows, more ? Begin::c : Begin::zero, nullptr, end, units + ptrdiff_t(s) * last * rows
+                unit, more ? Begin::c : Begin::zero, nullptr, end, units + ptrdiff_t(s) * rows
             );
         }
     } else {
@@ -261,30 +256,34 @@ void backward(
             }
         }
         if (l == 0) break;
-        const int narrower = p.widths[l - 1], padded_size = padded<Real>(size);
-        for (int s = 0; s < group.count; ++s) {
-            Real* slope = above + ptrdiff_t(s) * size * rows;
-            const Real* from = ws.units[l - 1] + ptrdiff_t(s) * narrower * rows;
-            transpose(slope, ptrdiff_t(rows), size, rows, ws.transposed, ptrdiff_t(padded_size));
-            add_bias_gradient(ws.transposed, ptrdiff_t(padded_size), rows, size, g.hidden_bias[l]);
-            product<Real>(
-                narrower, padded_size, rows, {from, rows, 1}, ws.transposed, padded_size, g.hidden_weights[l],
-                padded_size, Begin::c
-            );
-            product<Real>(
-                narrower, rows, size, {w.hidden_weights[l], size, 1}, slope, rows,
-                below + ptrdiff_t(s) * narrower * rows, rows, Begin::zero, nullptr, end, from
-            );
-        }
+        const int narrower = p.widths[l - 1], padded_size = padded<Real>(size), all_rows = int(unit);
+        clear_last_vector(ws.transposed, ptrdiff_t(padded_size), all_rows, size);
+        transpose(above, unit, size, all_rows, ws.transposed, ptrdiff_t(padded_size));
+        add_bias_gradient(ws.transposed, ptrdiff_t(padded_size), all_rows, size, g.hidden_bias[l]);
+        product<Real>(
+            narrower, padded_size, all_rows, {ws.units[l - 1], unit, 1}, ws.transposed, padded_size,
+            g.hidden_weights[l], padded_size, Begin::c
+        );
+        product<Real>(
+            narrower, all_rows, size, {w.hidden_weights[l], size, 1}, above, unit, below, unit, Begin::zero, nullptr, end,
+            ws.units[l - 1]
+        );
         Real* other = above;
         above = below, below = other;
     }
     // The input layer: gradient of the sub-networks of this group, in its columns.
     const int width = p.widths[0], columns = group.count * width, padded_columns = padded<Real>(columns);
-    transpose(above, ptrdiff_t(rows), columns, rows, ws.transposed, ptrdiff_t(padded_columns));
-    add_bias_gradient(ws.transposed, ptrdiff_t(padded_columns), rows, columns, g.input_bias + group.first * width);
+    const ptrdiff_t row_of_transposed = padded_columns + L;  // room for what is written behind the last column
+    const bool linear = !p.layers;
+    clear_last_vector(ws.transposed, row_of_transposed, rows, columns);
+    for (int s = 0; s < group.count; ++s)
+        transpose(
+            above + ptrdiff_t(s) * rows * (linear ? width : 1), linear ? ptrdiff_t(rows) : unit, width, rows,
+            ws.transposed + s * width, row_of_transposed
+        );
+    add_bias_gradient(ws.transposed, row_of_transposed, rows, columns, g.input_bias + group.first * width);
     product<Real>(
-        p.inputs, padded_columns, rows, {inputs, row, 1}, ws.transposed, padded_columns,
+        p.inputs, padded_columns, rows, {inputs, row, 1}, ws.transposed, row_of_transposed,
         g.input_weights + group.first * width, ws.gradient_row, first_rows ? Begin::zero : Begin::c
     );
     if (!p.embedded) return;
@@ -294,7 +293,7 @@ void backward(
         product<Real>(
             made, rows, width,
             {w.input_weights + ptrdiff_t(p.channels) * p.trained * width + at, ptrdiff_t(p.trained) * width, 1},
-            above + ptrdiff_t(s) * width * rows, rows, ws.slope_mixed, rows, Begin::c
+            above + ptrdiff_t(s) * rows * (linear ? width : 1), linear ? ptrdiff_t(rows) : unit, ws.slope_mixed, rows, Begin::c
         );
     }
 }

@@ -22,70 +22,90 @@ struct Factor {  // A: element (m, k) is at[m * row + k * depth]
     ptrdiff_t row, depth;
 };
 
+template <class Real>
+struct Product {
+    Factor<Real> a;
+    const Real* b;
+    ptrdiff_t b_row;
+    Real* c;
+    ptrdiff_t c_row;
+    int N, K;
+    Begin begin;
+    const Real* bias;
+    End end;
+    const Real* gate;
+};
+
+#define CASTLEREG_FOR_BLOCK                                              \
+    _Pragma("GCC unroll 16") for (int m = 0; m < ROWS; ++m)              \
+        _Pragma("GCC unroll 2") for (int v = 0; v < VECTORS; ++v)
+
 template <class Real, int ROWS, int VECTORS>
-CASTLEREG_INLINE void product_block(
-    Factor<Real> a, const Real* b, ptrdiff_t b_row, Real* c, ptrdiff_t c_row, int K, Begin begin, const Real* bias, End end,
-    const Real* gate
-) {
+CASTLEREG_INLINE void product_block(const Product<Real>& p, ptrdiff_t n) {
     constexpr int L = LANES<Real>;
+    const Vec<Real> zero{};
     Vec<Real> total[ROWS][VECTORS];
-#pragma GCC unroll 16
-    for (int m = 0; m < ROWS; ++m)
-#pragma GCC unroll 2
-        for (int v = 0; v < VECTORS; ++v) {
-            if (begin == Begin::c)
-                total[m][v] = load(c + m * c_row + v * L);
-            else
-                total[m][v] = begin == Begin::bias ? all(bias[m]) : Vec<Real>{};
-        }
-    for (int k = 0; k < K; ++k) {
+    Real* c = p.c + n;
+    if (p.begin == Begin::bias) {
+        CASTLEREG_FOR_BLOCK total[m][v] = all(p.bias[m]);
+    } else if (p.begin == Begin::c) {
+        CASTLEREG_FOR_BLOCK total[m][v] = load(c + m * p.c_row + v * L);
+    } else {
+        CASTLEREG_FOR_BLOCK total[m][v] = zero;
+    }
+    const Real *a = p.a.at, *b = p.b + n;
+    const ptrdiff_t a_row = p.a.row, a_depth = p.a.depth, b_row = p.b_row;
+    for (int k = p.K; k > 0; --k, a += a_depth, b += b_row) {
         Vec<Real> of_b[VECTORS];
 #pragma GCC unroll 2
-        for (int v = 0; v < VECTORS; ++v) of_b[v] = load(b + k * b_row + v * L);
-        const Real* of_a = a.at + k * a.depth;
+        for (int v = 0; v < VECTORS; ++v) of_b[v] = load(b + v * L);
 #pragma GCC unroll 16
         for (int m = 0; m < ROWS; ++m) {
-            Vec<Real> factor = all(of_a[m * a.row]);
+            const Vec<Real> factor = all(a[m * a_row]);
 #pragma GCC unroll 2
             for (int v = 0; v < VECTORS; ++v) total[m][v] += factor * of_b[v];
         }
     }
-#pragma GCC unroll 16
-    for (int m = 0; m < ROWS; ++m)
-#pragma GCC unroll 2
-        for (int v = 0; v < VECTORS; ++v) {
-            const Vec<Real> zero{};
-            Vec<Real> value = total[m][v];
-            if (end == End::relu) value = value > zero ? value : zero;
-            if (end == End::gated) value = load(gate + m * c_row + v * L) > zero ? value : zero;
-            store(c + m * c_row + v * L, value);
-        }
+    if (p.end == End::relu) {
+        CASTLEREG_FOR_BLOCK total[m][v] = total[m][v] > zero ? total[m][v] : zero;
+    } else if (p.end == End::gated) {
+        const Real* gate = p.gate + n;
+        CASTLEREG_FOR_BLOCK total[m][v] = load(gate + m * p.c_row + v * L) > zero ? total[m][v] : zero;
+    }
+    CASTLEREG_FOR_BLOCK store(c + m * p.c_row + v * L, total[m][v]);
 }
 
 template <class Real, int ROWS>
-void product_rows(
-    Factor<Real> a, const Real* b, ptrdiff_t b_row, Real* c, ptrdiff_t c_row, int N, int K, Begin begin, const Real* bias, End end,
-    const Real* gate
-) {
+void product_rows(const Product<Real>& p) {
     constexpr int L = LANES<Real>;
     int n = 0;
-    for (; n + 2 * L <= N; n += 2 * L)
-        product_block<Real, ROWS, 2>(a, b + n, b_row, c + n, c_row, K, begin, bias, end, gate + n);
-    if (n < N) product_block<Real, ROWS, 1>(a, b + n, b_row, c + n, c_row, K, begin, bias, end, gate + n);
+    for (; n + 2 * L <= p.N; n += 2 * L) product_block<Real, ROWS, 2>(p, n);
+    if (n < p.N) product_block<Real, ROWS, 1>(p, n);
 }
 
-// The last rows, fewer than a block.
-template <class Real, int ROWS>
-inline void product_last(
-    int rows, Factor<Real> a, const Real* b, ptrdiff_t b_row, Real* c, ptrdiff_t c_row, int N, int K, Begin begin,
-    const Real* bias, End end, const Real* gate
-) {
-    if constexpr (ROWS > 0) {
-        if (rows == ROWS)
-            product_rows<Real, ROWS>(a, b, b_row, c, c_row, N, K, begin, bias, end, gate);
-        else
-            product_last<Real, ROWS - 1>(rows, a, b, b_row, c, c_row, N, K, begin, bias, end, gate);
+// A block with the given number of rows, at most CASTLEREG_BLOCK.
+template <class Real>
+inline void product_of_rows(int rows, const Product<Real>& p) {
+    static_assert(CASTLEREG_BLOCK <= 12, "every number of rows needs a case");
+#define CASTLEREG_CASE(ROWS)                                                                      \
+    case ROWS:                                                                                    \
+        if constexpr (ROWS <= CASTLEREG_BLOCK) return product_rows<Real, ROWS>(p);                \
+        break;
+    switch (rows) {
+        CASTLEREG_CASE(1)
+        CASTLEREG_CASE(2)
+        CASTLEREG_CASE(3)
+        CASTLEREG_CASE(4)
+        CASTLEREG_CASE(5)
+        CASTLEREG_CASE(6)
+        CASTLEREG_CASE(7)
+        CASTLEREG_CASE(8)
+        CASTLEREG_CASE(9)
+        CASTLEREG_CASE(10)
+        CASTLEREG_CASE(11)
+        CASTLEREG_CASE(12)
     }
+#undef CASTLEREG_CASE
 }
 
 template <class Real>
@@ -94,29 +114,28 @@ void product(
     Begin begin = Begin::zero, const Real* bias = nullptr, End end = End::as_it_is, const Real* gate = nullptr
 ) {
     constexpr int BLOCK = CASTLEREG_BLOCK;
-    int blocks = (M + BLOCK - 1) / BLOCK, m = 0;
-    for (int left = blocks; left > 0; --left) {
-        int rows = (M - m + left - 1) / left;  // of about the same size, each at most a block
-        product_last<Real, BLOCK>(
-            rows, {a.at + m * a.row, a.row, a.depth}, b, b_row, c + m * c_row, c_row, N, K, begin,
-            bias == nullptr ? nullptr : bias + m, end, gate == nullptr ? c : gate + m * c_row
-        );
-        m += rows;
+    Product<Real> p{a, b, b_row, c, c_row, N, K, begin, bias, end, gate};
+    for (int left = (M + BLOCK - 1) / BLOCK; left > 0; --left) {
+        const int rows = (M + left - 1) / left;  // blocks of about the same size
+        product_of_rows(rows, p);
+        M -= rows;
+        p.a.at += rows * a.row;
+        p.c += rows * c_row;
+        if (bias != nullptr) p.bias += rows;
+        if (gate != nullptr) p.gate += rows * c_row;
     }
-}
-
-// to (columns x rows) from (rows x columns); columns of `to` beyond the rows, up to whole vectors, become zero.
-template <class Real>
-inline void transpose_by_number(const Real* from, ptrdiff_t from_row, int rows, int columns, Real* to, ptrdiff_t to_row) {
-    for (int i = 0; i < rows; ++i)
-        for (int j = 0; j < columns; ++j) to[j * to_row + i] = from[i * from_row + j];
 }
 
 typedef float Eight __attribute__((vector_size(32)));
 
-CASTLEREG_INLINE void transpose_eight(const float* from, ptrdiff_t from_row, float* to, ptrdiff_t to_row) {
+// Eight columns of n rows, at most eight; rows that there are not are zero.
+CASTLEREG_INLINE void transpose_eight(const float* from, ptrdiff_t from_row, int n, float* to, ptrdiff_t to_row) {
     Eight r[8], s[8];
-    for (int i = 0; i < 8; ++i) std::memcpy(&r[i], from + i * from_row, 32);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+        r[i] = Eight{};
+        if (i < n) std::memcpy(&r[i], from + i * from_row, 32);
+    }
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
         s[2 * i] = __builtin_shufflevector(r[2 * i], r[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
@@ -137,23 +156,28 @@ CASTLEREG_INLINE void transpose_eight(const float* from, ptrdiff_t from_row, flo
     for (int i = 0; i < 8; ++i) std::memcpy(to + i * to_row, &s[i], 32);
 }
 
+// Set the last vector of every row to zero, if `used` columns do not fill it.
+template <class Real>
+inline void clear_last_vector(Real* matrix, ptrdiff_t row, int rows, int used) {
+    constexpr int L = LANES<Real>;
+    if (used % L == 0) return;
+    for (int r = 0; r < rows; ++r) store(matrix + r * row + used / L * L, Vec<Real>{});
+}
+
+// to (columns x rows) from (rows x columns), which has whole vectors of columns. Up to seven more columns of `to` become
+// zero.
 template <class Real>
 void transpose(const Real* from, ptrdiff_t from_row, int rows, int columns, Real* to, ptrdiff_t to_row) {
-    int i = 0;
-    if constexpr (sizeof(Real) == 4) {
-        for (; i + 8 <= rows; i += 8) {
-            int j = 0;
-            for (; j + 8 <= columns; j += 8)
-                transpose_eight(from + i * from_row + j, from_row, to + j * to_row + i, to_row);
-            transpose_by_number(from + i * from_row + j, from_row, 8, columns - j, to + j * to_row + i, to_row);
-        }
+    if constexpr (sizeof(Real) == 4 && LANES<Real> >= 8) {
+        for (int i = 0; i < rows; i += 8)
+            for (int j = 0; j < columns; j += 8)
+                transpose_eight(
+                    from + i * from_row + j, from_row, rows - i < 8 ? rows - i : 8, to + j * to_row + i, to_row
+                );
+    } else {
+        for (int i = 0; i < rows; ++i)
+            for (int j = 0; j < columns; ++j) to[j * to_row + i] = from[i * from_row + j];
     }
-    transpose_by_number(from + i * from_row, from_row, rows - i, columns, to + i, to_row);
-    constexpr int L = LANES<Real>;
-    int end = (rows + L - 1) / L * L;
-    if (rows < end)
-        for (int j = 0; j < columns; ++j)
-            for (int k = rows; k < end; ++k) to[j * to_row + k] = 0;
 }
 
 }  // namespace CASTLEREG_ISA

@@ -155,14 +155,14 @@ struct Member {
         }
         for (int first_node = 0; first_node < ws.run; first_node += ws.group) {
             const int count = ws.run - first_node < ws.group ? ws.run - first_node : ws.group;
-            const Group group{ws.positions + first_node, first_node, count, !p.sampled};
+            const Group group{ws.positions + first_node, first_node, count};
             forward(p, w, group, inputs, ptrdiff_t(ws.batch), rows, ws, drop);
             for (int s = 0; s < count; ++s) losses_of(first_node + s, s, first_row, rows);
             const Real* from_head = nullptr;
             if (p.autoencoder && first_node + count > ws.run - p.targets) {
                 for (int s = 0; s < count; ++s)
                     if (first_node + s >= ws.run - p.targets)
-                        reconstruct(first_node + s - (ws.run - p.targets), s, first_row, rows, terms);
+                        reconstruct(first_node + s - (ws.run - p.targets), s, count, first_row, rows, terms);
                 from_head = ws.slope_from_head;
             }
             backward(
@@ -224,13 +224,14 @@ struct Member {
     Real supervised_of_graph = 0;
 
     // The autoencoder: features from the last hidden units of a target's sub-network.
-    void reconstruct(int target, int s, int first_row, int rows, Terms<Real>& terms) {
+    void reconstruct(int target, int s, int count, int first_row, int rows, Terms<Real>& terms) {
         constexpr int L = LANES<Real>;
         const int last = p.widths[p.layers - 1], outputs = p.features * p.outputs;
-        const Real* units = ws.units[p.layers - 1] + ptrdiff_t(s) * last * rows;
+        const ptrdiff_t unit = ptrdiff_t(count) * rows;
+        const Real* units = ws.units[p.layers - 1] + ptrdiff_t(s) * rows;
         const Real* weights = w.head_weights + ptrdiff_t(target) * last * outputs;
         product<Real>(
-            outputs, rows, last, {weights, 1, outputs}, units, rows, ws.head, rows, Begin::bias,
+            outputs, rows, last, {weights, 1, outputs}, units, unit, ws.head, rows, Begin::bias,
             w.head_bias + ptrdiff_t(target) * outputs
         );
         Real nodes = 0;
@@ -262,7 +263,7 @@ struct Member {
             ws.gradient.head_bias[target * outputs + o] += sum<Real>(total);
             for (int h = 0; h < last; ++h) {
                 Vec<Real> of_weight{};
-                for (int r = 0; r < rows; r += L) of_weight += load(units + h * rows + r) * load(slope + r);
+                for (int r = 0; r < rows; r += L) of_weight += load(units + h * unit + r) * load(slope + r);
                 ws.gradient.head_weights[(ptrdiff_t(target) * last + h) * outputs + o] += sum<Real>(of_weight);
             }
         }
@@ -456,7 +457,7 @@ struct Member {
         double total = 0, weights = 0;
         int32_t* positions = ws.positions;  // of the targets; set anew by the next step
         for (int j = 0; j < p.targets; ++j) positions[j] = p.trained - p.targets + j;
-        const Group group{positions, 0, p.targets, true};
+        const Group group{positions, 0, p.targets};
         for (int from = 0; from < p.validation; from += VALIDATION_ROWS) {
             const int n = p.validation - from < VALIDATION_ROWS ? p.validation - from : VALIDATION_ROWS;
             const int end = padded<Real>(n);

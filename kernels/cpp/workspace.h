@@ -92,7 +92,7 @@ struct Workspace {
         losses = arena.take<Real>(size_t(at_once) * rows);
         slope_units = arena.take<Real>(of_layer);
         slope_below = arena.take<Real>(of_layer);
-        transposed = arena.take<Real>(size_t(rows) * (padded<Real>(at_once * widest) + L));
+        transposed = arena.take<Real>(size_t(rows) * (at_once * padded<Real>(widest) + 2 * L));
         size_t of_waves = size_t(p.embedded) * p.waves * rows;
         rest_of_turns = arena.take<Real>(of_waves);
         waves = arena.take<Real>(of_waves);
