@@ -6,14 +6,26 @@ BIN := $(VENV)/bin
 # Modules are compiled once, when they are first imported (--no-compile): most modules of packages never are.
 unexport PYTHONDONTWRITEBYTECODE
 
+KERNELS := $(wildcard kernels/cpp/* kernels/src/castlereg_kernels/*) kernels/CMakeLists.txt kernels/pyproject.toml
+
 .PHONY: demo test lint docs benchmark experiments fuzz setup clean
 
-setup: $(VENV)/.installed
+setup: $(VENV)/.installed $(VENV)/.kernels
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "castlereg needs Python 3.11 or later; run: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[test]"
+	@touch $@
+
+# The native engine is built where there is a compiler; without it everything trains on JAX.
+$(VENV)/.kernels: $(VENV)/.installed $(KERNELS)
+	@if command -v c++ >/dev/null; then \
+		PIP_CONSTRAINT="$(CURDIR)/constraints.txt" $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile ./kernels \
+			|| echo "castlereg-kernels could not be built: networks train on JAX"; \
+	else \
+		echo "no C++ compiler: castlereg-kernels is not built, and networks train on JAX"; \
+	fi
 	@touch $@
 
 demo: setup
@@ -31,7 +43,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python examples/gallery.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-$(VENV)/.docs: $(VENV)/.installed
+$(VENV)/.docs: $(VENV)/.kernels
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[docs]"
 	@touch $@
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from benchmarks.clusters.run import RESULTS
+from benchmarks.marked_figures import DOCS, write_figures
 from castlereg.markdown import markdown_table
 
-PAGE = Path(__file__).parents[2] / "docs" / "clusters.md"
-START, END = "<!-- figures: python -m benchmarks.clusters page -->\n", "<!-- end of figures -->\n"
 NAMES = {
     "serial": "one process",
     "local": "two processes (joblib's loky)",
@@ -48,8 +45,6 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def write() -> None:
-    """Replace what is between the marks."""
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
-    _, _, after = rest.partition(END)
+    """Write the table."""
     shown = markdown_table(table(pd.read_csv(RESULTS)))
-    PAGE.write_text(f"{before}{START}{shown.rstrip()}\n{END}{after}", encoding="utf-8")
+    write_figures(DOCS / "clusters.md", "python -m benchmarks.clusters page", shown)

@@ -33,21 +33,20 @@ from castlereg.regularizers import (
     Regularizer,
 )
 from castlereg.regularizers.castle import acyclicity_of, castle_of
-from castlereg.training.ending import stop_if_ending
 from castlereg.training.engines.protocol import EngineName
 from castlereg.training.program import log_columns, terms
 from castlereg.training.setup import Setup
 from castlereg.training.state import MemberInputs, MemberState, Shared
 
 # Numbers of the enumerations in kernels/cpp/problem.h.
-_LOSSES: Final = {"squared": 0, "logistic": 1, "softmax": 2, Huber: 3, Poisson: 4, Quantiles: 5}
+_LOSSES: Final[dict[Any, int]] = {"squared": 0, "logistic": 1, "softmax": 2, Huber: 3, Poisson: 4, Quantiles: 5}
 _TERMS: Final = ("supervised", "reconstruction", "acyclicity", "sparsity", "capacity", "l1", "l2", "autoencoder")
 _CHANGES: Final[dict[type[Regularizer], tuple[int, str]]] = {  # of the rows of a batch: number and strength
     InputNoise: (0, "sigma"),
     MixUp: (1, "alpha"),
     Corruption: (2, "rate"),
 }
-_ACYCLICITY: Final = {None: 0, trace_exponential: 1, log_determinant: 2}
+_ACYCLICITY: Final[dict[Any, int]] = {None: 0, trace_exponential: 1, log_determinant: 2}
 _SPARSITY: Final = {None: 0, "l1": 1, "group": 2}
 _COVERED: Final = (Castle, L1, L2, Dropout, Autoencoder, *_CHANGES)
 _RANDOM: Final = (Dropout, *_CHANGES)
@@ -128,6 +127,7 @@ class NativeEngine:
         log = np.full(shape, np.nan, self.setup.dtype)
         arrays = self._description | _table(shared) | _inputs(inputs) | _states(self.states, self.setup) | {"log": log}
         self._call = _Call(arrays, str(self.setup.dtype), self.n_threads)
+        self._call.start()
         return log
 
     def close(self) -> None:
@@ -141,24 +141,38 @@ class NativeEngine:
 
 
 class _Call:
-    """One call of the kernels, in a thread."""
+    """One call of the kernels, in a thread.
+
+    Ctrl-C may come at any moment, also between two lines of ``start``: whoever takes the turn first, the thread or a
+    ``wait`` that does not know of it, decides whether the kernels are called.
+    """
 
     def __init__(self, arrays: dict[str, Any], dtype: str, n_threads: int) -> None:
         self._error: BaseException | None = None
+        self._turn, self._finished, self._started = threading.Lock(), threading.Event(), False
         self._thread = threading.Thread(target=self._run, args=(arrays, dtype, n_threads), name="castlereg kernels")
+
+    def start(self) -> None:
+        """Start the thread."""
         self._thread.start()
+        self._started = True
 
     def _run(self, arrays: dict[str, Any], dtype: str, n_threads: int) -> None:
+        if not self._turn.acquire(blocking=False):
+            return
         try:
             kernels().train(arrays, dtype, n_threads)
         except BaseException as error:
             self._error = error
+        finally:
+            self._finished.set()
 
     def wait(self) -> None:
-        """Wait for the end; Ctrl-C is heard at once, and the kernels end their call meanwhile."""
-        while self._thread.is_alive():
-            stop_if_ending()
-            self._thread.join(0.02)
+        """Wait for the end, also when Python ends: it must not end while the kernels run. Ctrl-C is heard at once."""
+        if not self._started and self._turn.acquire(blocking=False):
+            return
+        while not self._finished.wait(0.1):
+            pass
         if self._error is not None:
             raise self._error
 

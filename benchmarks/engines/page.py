@@ -1,0 +1,71 @@
+"""Write the figures of both engines into ``docs/speed.md``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks.marked_figures import DOCS, write_figures
+from castlereg.markdown import markdown_table
+
+RESULTS = Path(__file__).with_name("results.csv")
+COMMAND = "python -m benchmarks.engines page"
+
+
+def figures() -> str:
+    """Return the tables."""
+    known = pd.read_csv(RESULTS).set_index(["case", "engine", "figure"])["value"]
+
+    def value(case: str, engine: str, figure: str = "seconds") -> float:
+        return float(known.get((case, engine, figure), float("nan")))
+
+    rows = [
+        (
+            "a grid of 40 networks against 40 MLPs of scikit-learn, times as fast",
+            *(f"{value('grid', engine, 'peer') / value('grid', engine):.0f}" for engine in ("jax", "native")),
+        ),
+        ("a comparison of ten methods, first run of a process, s", *_pair(value, "compare")),
+        ("`CastleRegressorCV()` on 1,000 rows x 20 mixed columns, first fit, s", *_pair(value, "search")),
+        ("the same again, s", *_pair(value, "search", "again")),
+        (
+            "a process that fits 442 x 10, times that of scikit-learn's MLP",
+            "",
+            f"{value('first_fit', 'native') / value('first_fit', 'native', 'peer'):.1f}",
+        ),
+    ]
+    stacks = [case for case in known.index.unique("case") if case.startswith("throughput:")]
+    for case in stacks:
+        shares = (value(case, engine, "rate") / value(case, engine, "limit") for engine in ("jax", "native"))
+        rows.append(
+            (f"{case.partition(':')[2]}, share of the machine's float32 product", *map("{:.2f}".format, shares))
+        )
+    sizes = [case.split(":")[1:] for case in known.index.unique("case") if case.startswith("steps:")]
+    ratios = pd.DataFrame(
+        [
+            (f"{nodes} x {width}", int(n), f"{value(case, 'jax') / value(case, 'native'):.1f}")
+            for nodes, width, n in sizes
+            for case in [f"steps:{nodes}:{width}:{n}"]
+        ],
+        columns=["nodes x width", "networks", "ratio"],
+    ).pivot(index="nodes x width", columns="networks", values="ratio")
+    ratios = ratios.loc[list(dict.fromkeys(f"{nodes} x {width}" for nodes, width, _ in sizes))]
+    ratios.columns = pd.Index([f"{n} network{'s' if n > 1 else ''}" for n in ratios.columns])
+    return "\n\n".join(
+        [
+            markdown_table(pd.DataFrame(rows, columns=["", "JAX", "native"])).rstrip(),
+            "Seconds of an epoch on JAX over those on the native engine, once programs are compiled:",
+            markdown_table(ratios.reset_index()).rstrip(),
+        ]
+    )
+
+
+def _pair(value: Callable[[str, str, str], float], case: str, figure: str = "seconds") -> tuple[str, str]:
+    first, second = (value(case, engine, figure) for engine in ("jax", "native"))
+    return f"{first:.1f}", f"{second:.1f}"
+
+
+def write() -> None:
+    """Write the tables."""
+    write_figures(DOCS / "speed.md", COMMAND, figures())
