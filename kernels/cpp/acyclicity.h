@@ -66,6 +66,8 @@ template <class Real>
 int squarings_for_long_walks(Square<Real> x, Square<Real> x2, Square<Real> x3, int halvings, Real* scratch) {
     const int enough[5] = {0, 4, 5, 6, 7};
     const double seen[5] = {9, 16, 32, 64, 128};
+    // log((seen + 1)!), not by lgamma, which writes a global variable.
+    const double log_factorial[5] = {15.104412573076, 33.505073450137, 85.054467017582, 209.342586752537, 501.265290891579};
     int n = x.nodes, choices = 1;
     while (choices < 5 && n > 9 && seen[choices] / 2 < n) ++choices;
     double log_2 = halvings * std::log(2.0);
@@ -74,7 +76,7 @@ int squarings_for_long_walks(Square<Real> x, Square<Real> x2, Square<Real> x3, i
     double at_least =
         log_of_sum(std::log(double(trace(x2)) / 2) + 2 * log_2, std::log(double(trace(x3)) / 6) + 3 * log_2);
     for (int i = 0; i < choices; ++i) {
-        double at_most = std::log(2.0 * n) + (seen[i] + 1) * log_radius - std::lgamma(seen[i] + 2);
+        double at_most = std::log(2.0 * n) + (seen[i] + 1) * log_radius - log_factorial[i];
         if (at_most <= at_least + std::log(1e-6)) return enough[i];
     }
     return enough[choices - 1];

@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "instruction_set.h"
@@ -99,15 +100,16 @@ class Arrays {
         return at;
     }
 
+    // Of a constant type, arrays may be read-only.
     template <class T>
     T* optional(const char* name, int64_t size) const {
         if (!arrays_.contains(name)) return nullptr;
         using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
         Array array;
         if (!nb::try_cast<Array>(arrays_[name], array, false))
-            throw nb::value_error(
-                (std::string(name) + " must be a writable, contiguous array of " + type_name<T>()).c_str()
-            );
+            throw nb::value_error((std::string(name) + " must be a " + (std::is_const_v<T> ? "" : "writable, ") +
+                                   "contiguous array of " + type_name<std::remove_const_t<T>>())
+                                      .c_str());
         if (int64_t(array.size()) != size)
             throw nb::value_error((std::string(name) + " has " + std::to_string(array.size()) + " numbers, not " +
                                    std::to_string(size))
@@ -117,14 +119,16 @@ class Arrays {
 
     int64_t number(const char* name) const {
         if (!arrays_.contains(name)) throw nb::value_error((std::string(name) + " is missing").c_str());
-        return nb::cast<int64_t>(arrays_[name]);
+        int64_t n;
+        if (!nb::try_cast<int64_t>(arrays_[name], n)) throw nb::value_error((std::string(name) + " must be an integer").c_str());
+        return n;
     }
 
     bool flag(const char* name) const { return number(name) != 0; }
 
-    int count(const char* name, int64_t least = 0) const {
+    int count(const char* name, int64_t least = 0, int64_t most = INT32_MAX / 2) const {
         int64_t n = number(name);
-        if (n < least || n > INT32_MAX / 2) throw nb::value_error((std::string(name) + " is out of range").c_str());
+        if (n < least || n > most) throw nb::value_error((std::string(name) + " is out of range").c_str());
         return int(n);
     }
 
@@ -205,10 +209,10 @@ Problem<Real> read_problem(const Arrays& a) {
     p.sampled = a.count("sampled");
     p.activation = a.flag("silu") ? Activation::silu : Activation::relu;
     p.layers = a.count("layers");
-    if (p.features < 1 || p.layers > MOST_LAYERS || p.inputs != p.channels + p.embedded * p.mixed ||
+    if (p.features < 1 || p.layers > MOST_LAYERS || p.inputs != p.channels + int64_t(p.embedded) * p.mixed ||
         p.trained > p.nodes || p.sampled > p.trained || (p.sampled && (p.trained != p.nodes || p.sampled <= p.targets)))
         throw nb::value_error("the sizes do not fit each other");
-    const int32_t* widths = a.get<int32_t>("widths", p.layers);
+    const int32_t* widths = a.get<const int32_t>("widths", p.layers);
     for (int l = 0; l < p.layers; ++l) p.widths[l] = widths[l];
     if (p.layers)
         check_range(widths, p.layers, 1, 1 << 20, "widths");
@@ -220,19 +224,19 @@ Problem<Real> read_problem(const Arrays& a) {
     if (p.layers) p.rest_size += int64_t(p.trained) * (p.widths[p.layers - 1] + 1) * p.outputs;
 
     const int64_t m = p.members, epochs = m * p.room_epochs, steps = epochs * p.room_steps;
-    p.channel_node = a.get<int32_t>("channel_node", p.channels);
-    p.input_node = a.get<int32_t>("input_node", p.inputs);
-    p.trained_node = a.get<int32_t>("trained_node", p.trained);
-    p.node_loss = a.get<int32_t>("node_loss", p.nodes);
-    p.node_outputs = a.get<int32_t>("node_outputs", p.nodes);
-    p.node_channel = a.get<int32_t>("node_channel", p.nodes);
-    p.node_middle = a.get<int32_t>("node_middle", p.nodes);
-    p.node_numeric = a.get<int32_t>("node_numeric", p.nodes);
-    p.embedded_channel = a.get<int32_t>("embedded_channel", p.embedded);
-    p.clipped = a.get<uint8_t>("clipped", p.channels);
-    p.predicted_scaled = a.get<uint8_t>("predicted_scaled", p.channels);
-    p.node_delta = a.get<Real>("node_delta", p.nodes);
-    p.node_levels = a.get<Real>("node_levels", int64_t(p.nodes) * p.outputs);
+    p.channel_node = a.get<const int32_t>("channel_node", p.channels);
+    p.input_node = a.get<const int32_t>("input_node", p.inputs);
+    p.trained_node = a.get<const int32_t>("trained_node", p.trained);
+    p.node_loss = a.get<const int32_t>("node_loss", p.nodes);
+    p.node_outputs = a.get<const int32_t>("node_outputs", p.nodes);
+    p.node_channel = a.get<const int32_t>("node_channel", p.nodes);
+    p.node_middle = a.get<const int32_t>("node_middle", p.nodes);
+    p.node_numeric = a.get<const int32_t>("node_numeric", p.nodes);
+    p.embedded_channel = a.get<const int32_t>("embedded_channel", p.embedded);
+    p.clipped = a.get<const uint8_t>("clipped", p.channels);
+    p.predicted_scaled = a.get<const uint8_t>("predicted_scaled", p.channels);
+    p.node_delta = a.get<const Real>("node_delta", p.nodes);
+    p.node_levels = a.get<const Real>("node_levels", int64_t(p.nodes) * p.outputs);
     p.has_missing = a.flag("has_missing"), p.has_clipped = a.flag("has_clipped");
     check_range(p.channel_node, p.channels, 0, p.nodes, "channel_node");
     check_range(p.input_node, p.inputs, 0, p.nodes, "input_node");
@@ -246,67 +250,68 @@ Problem<Real> read_problem(const Arrays& a) {
         if (Loss(p.node_loss[k]) == Loss::softmax && p.node_channel[k] + p.node_outputs[k] > p.channels)
             throw nb::value_error("a node has more levels than channels");
 
-    p.encoded = a.get<Real>("encoded", int64_t(p.rows) * p.channels);
-    p.row_weight = a.get<Real>("row_weight", p.rows);
-    p.penalized = a.optional<Real>("penalized", int64_t(p.inputs) * p.trained);
-    p.node_weight = a.get<Real>("node_weight", p.nodes);
+    p.encoded = a.get<const Real>("encoded", int64_t(p.rows) * p.channels);
+    p.row_weight = a.get<const Real>("row_weight", p.rows);
+    p.penalized = a.optional<const Real>("penalized", int64_t(p.inputs) * p.trained);
+    p.node_weight = a.get<const Real>("node_weight", p.nodes);
     p.epochs = a.count("epochs"), p.max_epochs = a.count("max_epochs"), p.patience = a.count("patience");
     p.warmup = a.count("warmup");
     if (p.epochs > p.room_epochs) throw nb::value_error("more epochs than there is room for");
 
-    p.batches = a.get<int32_t>("batches", steps * p.batch);
+    p.batches = a.get<const int32_t>("batches", steps * p.batch);
     check_range(p.batches, steps * p.batch, 0, p.rows, "batches");
     if (p.sampled) {
-        p.sampled_nodes = a.get<int32_t>("sampled_nodes", steps * p.sampled);
+        p.sampled_nodes = a.get<const int32_t>("sampled_nodes", steps * p.sampled);
         check_range(p.sampled_nodes, steps * p.sampled, 0, p.nodes, "sampled_nodes");
     }
-    p.steps = a.get<int32_t>("steps", m);
+    p.steps = a.get<const int32_t>("steps", m);
     check_range(p.steps, m, 1, p.room_steps + 1, "steps");
-    p.validation_rows = a.get<int32_t>("validation_rows", m * p.validation);
+    p.validation_rows = a.get<const int32_t>("validation_rows", m * p.validation);
     check_range(p.validation_rows, m * p.validation, 0, p.rows, "validation_rows");
-    p.shift = a.get<Real>("shift", m * p.channels), p.scale = a.get<Real>("scale", m * p.channels);
+    p.shift = a.get<const Real>("shift", m * p.channels), p.scale = a.get<const Real>("scale", m * p.channels);
     if (p.has_clipped) {
-        p.clip_center = a.get<Real>("clip_center", m * p.channels);
-        p.clip_rate = a.get<Real>("clip_rate", m * p.channels);
+        p.clip_center = a.get<const Real>("clip_center", m * p.channels);
+        p.clip_rate = a.get<const Real>("clip_rate", m * p.channels);
     }
-    p.null_loss = a.optional<Real>("null_loss", m * p.nodes);
-    p.mean_weight = a.get<Real>("mean_weight", m);
-    p.edge_mask = a.get<Real>("edge_mask", m * p.inputs * p.trained);
-    p.rate_factor = a.get<Real>("rate_factor", epochs);
-    p.averaging = a.optional<Real>("averaging", m);
-    p.weight_decay = a.optional<Real>("weight_decay", m);
-    p.input_signs = a.optional<int8_t>("input_signs", p.input_size);
-    if (p.input_signs) p.rest_signs = a.get<int8_t>("rest_signs", p.rest_size);
+    p.null_loss = a.optional<const Real>("null_loss", m * p.nodes);
+    p.mean_weight = a.get<const Real>("mean_weight", m);
+    p.edge_mask = a.get<const Real>("edge_mask", m * p.inputs * p.trained);
+    p.rate_factor = a.get<const Real>("rate_factor", epochs);
+    p.averaging = a.optional<const Real>("averaging", m);
+    p.weight_decay = a.optional<const Real>("weight_decay", m);
+    p.input_signs = a.optional<const int8_t>("input_signs", p.input_size);
+    if (p.input_signs) p.rest_signs = a.get<const int8_t>("rest_signs", p.rest_size);
 
     p.castle = a.flag("castle");
     if (p.castle) {
         p.reconstruction = a.flag("reconstruction"), p.graph = a.flag("graph"), p.capacity = a.flag("capacity");
-        p.acyclicity = Acyclicity(a.count("acyclicity")), p.sparsity = Sparsity(a.count("sparsity"));
-        p.reg_beta = a.get<Real>("reg_beta", epochs), p.reg_lambda = a.get<Real>("reg_lambda", epochs);
-        p.acyclicity_strength = a.get<Real>("acyclicity_strength", epochs);
+        p.acyclicity = Acyclicity(a.count("acyclicity", 0, int(Acyclicity::log_determinant)));
+        p.sparsity = Sparsity(a.count("sparsity", 0, int(Sparsity::group)));
+        p.reg_beta = a.get<const Real>("reg_beta", epochs), p.reg_lambda = a.get<const Real>("reg_lambda", epochs);
+        p.acyclicity_strength = a.get<const Real>("acyclicity_strength", epochs);
         if ((p.reconstruction || p.acyclicity != Acyclicity::none) && p.trained != p.nodes)
             throw nb::value_error("these terms need the sub-networks of all nodes");
     }
-    p.l1 = a.optional<Real>("l1", epochs), p.l2 = a.optional<Real>("l2", epochs);
-    p.autoencoder = a.optional<Real>("autoencoder", epochs), p.dropout = a.optional<Real>("dropout", epochs);
+    p.l1 = a.optional<const Real>("l1", epochs), p.l2 = a.optional<const Real>("l2", epochs);
+    p.autoencoder = a.optional<const Real>("autoencoder", epochs), p.dropout = a.optional<const Real>("dropout", epochs);
     if ((p.autoencoder || p.dropout) && !p.layers) throw nb::value_error("there are no hidden layers");
-    if (p.dropout) p.dropout_words = a.get<uint32_t>("dropout_words", steps * p.layers * 2);
+    if (p.dropout) p.dropout_words = a.get<const uint32_t>("dropout_words", steps * p.layers * 2);
     p.batch_changes = a.count("batch_changes");
     if (p.batch_changes > MOST_BATCH_CHANGES) throw nb::value_error("too many changes of a batch");
     for (int i = 0; i < p.batch_changes; ++i) {
         const std::string name = "change_" + std::to_string(i);
-        p.changes[i] = BatchChange(a.count((name + "_kind").c_str()));
-        p.change_strength[i] = a.get<Real>((name + "_strength").c_str(), epochs);
+        p.changes[i] = BatchChange(a.count((name + "_kind").c_str(), 0, int(BatchChange::corruption)));
+        p.change_strength[i] = a.get<const Real>((name + "_strength").c_str(), epochs);
         if (p.changes[i] == BatchChange::mixup)
-            p.mixup_numbers = a.get<float>("mixup_numbers", steps * 2);
+            p.mixup_numbers = a.get<const float>("mixup_numbers", steps * 2);
         else
-            p.change_words[i] = a.get<uint32_t>((name + "_words").c_str(), steps * 2);
+            p.change_words[i] = a.get<const uint32_t>((name + "_words").c_str(), steps * 2);
     }
     if (sizeof(Real) != 4 && (p.dropout || p.batch_changes))
         throw nb::value_error("random numbers are those of float32");
     p.terms = a.count("terms");
     if (p.terms > MOST_TERMS) throw nb::value_error("too many terms");
-    const int32_t* terms = a.get<int32_t>("term", p.terms);
+    const int32_t* terms = a.get<const int32_t>("term", p.terms);
     check_range(terms, p.terms, 0, int(Term::autoencoder) + 1, "term");
     for (int i = 0; i < p.terms; ++i) p.term[i] = Term(terms[i]);
 

@@ -4,6 +4,10 @@
 #include "acyclicity.h"
 #include "problem.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace castlereg {
 namespace CASTLEREG_ISA {
 
@@ -16,6 +20,11 @@ struct Arena {
     T* take(size_t n) {
         T* at = reinterpret_cast<T*>(base + used);
         used += (n * sizeof(T) + 63) / 64 * 64;
+#if defined(__SANITIZE_ADDRESS__)
+        // Between two pieces there is memory that no one may touch.
+        if (base != nullptr) __asan_poison_memory_region(at + n, base + used + 64 - reinterpret_cast<char*>(at + n));
+        used += 64;
+#endif
         return base == nullptr ? nullptr : at;
     }
 };

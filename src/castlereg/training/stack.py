@@ -104,7 +104,12 @@ def initial_states(setup: Setup) -> MemberState:
         return sampled.start_moments(adam, unpack(weights.network, plan.form, layout), weights.own)
 
     shapes = jax.eval_shape(moments_of, jax.tree.map(lambda a: a[0], weights))
-    moments = jax.tree.map(lambda a: np.zeros((n, *a.shape), a.dtype), shapes)
+
+    def zeros(moment: Any) -> NDArray[Any]:
+        is_count = np.issubdtype(moment.dtype, np.integer)  # the others have the precision of the table, also natively
+        return np.zeros((n, *moment.shape), moment.dtype if is_count else setup.dtype)
+
+    moments = jax.tree.map(zeros, shapes)
     fields: dict[str, Any] = {
         "moving": Moving(weights, moments, running, None if plan.averaging is None else weights.network),
         "rate": np.full(n, plan.learning_rate, setup.dtype),
