@@ -1,6 +1,7 @@
 """Memory of a long-running process: 200 fits of 60 different shapes, and 1,000 models loaded to predict.
 
-The process ends with exit code 1 if memory or memory maps exceed their limits.
+Another process trains 10,000 small stacks with the native engine (``python -m benchmarks.memory native``). A process
+ends with exit code 1 if memory or memory maps exceed their limits.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pandas as pd
 
 MOST_MB, MOST_MAPS = 1000, 10_000
 FITS, SHAPES, LOADS, EVERY = 200, 60, 1000, 20
+NATIVE_FITS, NATIVE_SHAPES, MOST_GROWTH_MB = 10_000, 40, 20  # growth after the first tenth of the fits
 
 
 def used() -> dict[str, int]:
@@ -72,21 +74,42 @@ def measure() -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
+def measure_native() -> pd.DataFrame:
+    """Train small stacks of many shapes with the native engine in this process."""
+    from fuzz.native_shapes import problem, quiet_train
+
+    table = [{"after": "start", **used()}]
+    problems = [given for given in map(problem, range(3 * NATIVE_SHAPES)) if given.plan.learning_rate < 1]
+    for n in range(1, NATIVE_FITS + 1):
+        quiet_train(problems[n % NATIVE_SHAPES])
+        if n % (NATIVE_FITS // 10) == 0:
+            table.append({"after": f"{n} native trainings of {NATIVE_SHAPES} shapes", **used()})
+            print(table[-1], file=sys.stderr, flush=True)
+    measured = pd.DataFrame(table)
+    growth = measured["MB"].iloc[-1] - measured["MB"].iloc[1]
+    if growth > MOST_GROWTH_MB:
+        sys.exit(f"{growth} MB more after {NATIVE_FITS} native trainings than after {NATIVE_FITS // 10}")
+    return measured
+
+
 def run() -> pd.DataFrame:
-    """Return the table of a process that compiles everything, as the first one does."""
-    with tempfile.TemporaryDirectory() as cache:
-        out = subprocess.run(
-            [sys.executable, "-m", "benchmarks.memory"],
-            check=True,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "XDG_CACHE_HOME": cache},
-        )
-    return pd.read_csv(StringIO(out.stdout))
+    """Return the tables of two processes, of which the first compiles everything, as the first process does."""
+    tables = []
+    for arguments in ([], ["native"]):
+        with tempfile.TemporaryDirectory() as cache:
+            out = subprocess.run(
+                [sys.executable, "-m", "benchmarks.memory", *arguments],
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "XDG_CACHE_HOME": cache},
+            )
+        tables.append(pd.read_csv(StringIO(out.stdout)))
+    return pd.concat(tables, ignore_index=True)
 
 
 if __name__ == "__main__":
-    measured = measure()
+    measured = measure_native() if sys.argv[1:] == ["native"] else measure()
     measured.to_csv(sys.stdout, index=False)
     over = measured[(measured["MB"] > MOST_MB) | (measured["maps"] > MOST_MAPS)]
     if len(over):

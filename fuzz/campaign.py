@@ -43,6 +43,7 @@ PARTS = {
         Part("kills", "commands killed while they run", 150, limit=300, recycle=50),
         Part("limits", "commands short of disk, memory or permissions", 110, limit=300, recycle=40),
         Part("threads", "models used by 50 threads", 20, limit=300, recycle=20),
+        Part("native", "random networks trained by the native engine", 2_000, recycle=1_000),
     )
 }
 

@@ -20,6 +20,7 @@ MODULES = {
     "kills": "fuzz.kills",
     "limits": "fuzz.limits",
     "threads": "fuzz.threads",
+    "native": "fuzz.native_shapes",
 }
 
 
