@@ -12,6 +12,7 @@ from benchmarks import (
     comparison,
     cross_validation,
     eager_torch,
+    engine_losses,
     four_hundred,
     graph_recovery,
     grid,
@@ -54,6 +55,7 @@ def main(names: list[str]) -> None:
         "long_tables": long_tables,
         "synthetic_speed": synthetic_speed,
         "acyclicity_speed": acyclicity_speed,
+        "engine_losses": engine_losses,
     }
     accuracy = (
         "known_graphs",
