@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import _thread
+import subprocess
+import sys
 import threading
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -200,14 +202,17 @@ def test_any_20_steps_are_those_of_jax(case: Case) -> None:
     assert_close(quiet_train(case.problem("native")), quiet_train(case.problem("jax")))
 
 
-def test_epochs_that_are_not_finite_are_undone_as_in_jax() -> None:
-    case = Case(MIXED, (Castle(), Autoencoder()), options={"learning_rate": 1e25}, epochs=12)
+@pytest.mark.parametrize("learning_rate", [1e8, 1e25])
+def test_epochs_that_are_not_finite_are_undone_as_in_jax(learning_rate: float) -> None:
+    """The lower rate becomes low enough, the higher one does not."""
+    case = Case(MIXED, (Castle(), Autoencoder()), options={"learning_rate": learning_rate}, epochs=8)
     ours, theirs = list[str](), list[str]()
     for engine, seen in (("native", ours), ("jax", theirs)):
         with pytest.warns(ConvergenceWarning) as warned:
             try:
                 train(*case.problem(engine))
             except FloatingPointError as error:
+                assert learning_rate > 1e8
                 seen.append(str(error))
         seen += [str(warning.message) for warning in warned]
     assert ours == theirs
@@ -477,6 +482,25 @@ def test_ctrl_c_while_a_thread_starts(runs: bool, monkeypatch: pytest.MonkeyPatc
     else:
         with pytest.raises(KeyboardInterrupt, match="before every network had finished an epoch"):
             train(*given, on_interrupt="keep")
+
+
+def test_python_ends_after_the_kernels() -> None:
+    """A thread that Python does not wait for trains when the process ends."""
+    code = """
+import threading, time
+import numpy as np
+from fuzz.native_shapes import Castle, Layout, Member, Node, Plan, Table, native, rows_of, train
+
+layout = Layout((*(Node() for _ in range(40)), Node(target=True)))
+members = [Member(np.arange(2500), np.arange(2500, 3000), np.random.SeedSequence(0), (Castle(),))]
+given = Table(rows_of(layout, 3000), layout), members, Plan((64, 64), engine="native")
+kernels, begun = native.kernels(), threading.Event()
+native.kernels = lambda: begun.set() or kernels
+threading.Thread(target=train, args=given, daemon=True).start()
+assert begun.wait(60)
+time.sleep(0.2)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_an_error_of_the_kernels_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
