@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from castlereg.network import WAVES, Activation, Parameters
 
 # Rows of every matrix product. All products have one shape, however many rows a call has, so that a prediction does not
-# depend on the other rows; and they are too small for a library to spread over threads, which costs more than it saves.
+# depend on the other rows. But for wide tables they are too small for threads of BLAS, which cost more than they save.
 ROWS_OF_A_PRODUCT = 16
 
 Floats = NDArray[np.floating[Any]]
