@@ -121,7 +121,7 @@ class FittedModel:
 
     def predict_cells(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Predict every target from :meth:`cells`, as :meth:`predict` does."""
-        return [values.mean(axis=0) for values in self.predictor.predict(cells)]
+        return [mean_of_members(values) for values in self.predictor.predict(cells)]
 
     def predict_by_fold(self, columns: Columns) -> list[NDArray[np.float64]]:
         """Predict every target with each fold's network: (folds, rows) or (folds, rows, classes)."""
@@ -129,7 +129,7 @@ class FittedModel:
 
     def predict_quantiles(self, columns: Columns) -> NDArray[np.float64]:
         """Predict all quantiles of every target, the mean over networks: (rows, targets, quantiles)."""
-        return np.stack([values.mean(axis=0) for values in self.predict_values(self.cells(columns))], axis=1)
+        return np.stack([mean_of_members(values) for values in self.predict_values(self.cells(columns))], axis=1)
 
     def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Predict every target from :meth:`cells` by each fold; all values, (folds, rows, outputs), of its own loss."""
@@ -142,6 +142,12 @@ class FittedModel:
     def log_likelihood(self, rows: Rows) -> float:
         """Return the mean log-likelihood of rows over all columns, and over networks."""
         return float(self.networks.log_likelihoods(self.encoded(rows)).mean())
+
+
+def mean_of_members(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean over the first axis, added up in its order; NumPy's order depends on the number of rows."""
+    total: NDArray[np.float64] = sum(values[1:], start=values[0])
+    return total / len(values)
 
 
 _CELLS_AT_ONCE = 4_000_000  # rows x left-out rows

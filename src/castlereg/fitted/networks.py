@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,22 +15,22 @@ from numpy.typing import NDArray
 from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.table import Standardization, Table, drawn_in
 from castlereg.fitted.strengths import edge_strengths
+from castlereg.fitted.target_network import ROWS_OF_A_PRODUCT, Floats, Repeated, TargetNetwork
 from castlereg.layout import Layout
 from castlereg.losses import Batch, as_batch, cell_losses, mean_losses, node_scores
 from castlereg.network import Parameters, edge_weights, forward, select
 from castlereg.training import TrainedStack
+from castlereg.training.devices import available_cores
 
-# Rows are predicted in blocks of these sizes. Filling up to a multiple of 16 keeps a lone row on the same matrix kernel
-# as a full block, so a prediction never depends on how many rows were asked for.
-_BLOCK = 4096
-_MULTIPLE = 16
+_BLOCK = 1024  # rows that are predicted at once, which stay in the processor's cache
+_LONG = 256  # rows that are worth threads
 
 
 @dataclass(frozen=True)
 class Networks:
     """Networks with the preprocessing that they share.
 
-    Prediction runs only the targets' sub-networks, on the host, in float64 (waves of an embedding in float32): no
+    Prediction runs only the targets' sub-networks, on the host, in float64 (with an embedding in float32): no
     compilation, and results that do not depend on the other rows of a call.
     """
 
@@ -115,7 +116,7 @@ class Networks:
         """Encode cells block by block: the rows of each, and their channels, filled up with rows of no meaning."""
         for start in range(0, len(cells), _BLOCK):
             rows = cells[start : start + _BLOCK]
-            block = self.preprocessing.encode(rows, room=-(-len(rows) // _MULTIPLE) * _MULTIPLE)
+            block = self.preprocessing.encode(rows, room=-(-len(rows) // ROWS_OF_A_PRODUCT) * ROWS_OF_A_PRODUCT)
             yield slice(start, start + len(rows)), block
 
     def outputs_of_blocks(
@@ -124,13 +125,25 @@ class Networks:
         """Run the targets' sub-networks on encoded blocks; see :meth:`target_outputs`."""
         outputs = np.empty((self.n_members, n_rows, len(self.layout.targets), self.layout.output_width))
         for rows, block in blocks:
-            for member, network in enumerate(self.target_networks):
-                seen = self._as_seen(block, member)
-                outputs[member, rows] = forward(network, seen)[: rows.stop - rows.start]  # type: ignore[arg-type]
+            outputs[:, rows] = [of_member[: rows.stop - rows.start] for of_member in self._outputs_of_block(block)]
         factor, offset = (array[:, None, :, None] for array in self.output_scales)
         outputs *= factor
         outputs += offset
         return outputs
+
+    def _outputs_of_block(self, block: NDArray[np.float64]) -> list[Floats]:
+        """Run every member's networks, on a thread for each core where they take long."""
+        shared: Repeated = {}
+
+        def run(member: int) -> Floats:
+            seen = self._as_seen(block, member)
+            return self._arranged_networks[member].outputs(seen, shared if seen is block else {})
+
+        members = range(len(self._arranged_networks))
+        if len(block) < _LONG or self.parameters.embedding is None or self.n_members == 1:
+            return [run(member) for member in members]
+        with ThreadPoolExecutor(available_cores()) as threads:
+            return list(threads.map(run, members))
 
     def _as_seen(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
         """Draw clipped channels in, and fill missing values with the member's own means."""
@@ -149,6 +162,10 @@ class Networks:
             _for_encoded(select(self.member(i), nodes), self.standardization.of_member(i), self.layout)
             for i in range(self.n_members)
         ]
+
+    @cached_property
+    def _arranged_networks(self) -> list[TargetNetwork]:
+        return [TargetNetwork.of(network) for network in self.target_networks]
 
     @cached_property
     def output_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -37,6 +37,11 @@ _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg
 
 
 @cache
+def available_cores() -> int:
+    """Count the processor's cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def prepare_jax() -> None:
     """Give JAX one CPU device per core and a compilation cache, before the first training.
 
@@ -46,8 +51,7 @@ def prepare_jax() -> None:
     config: Any = jax.config
     if config.jax_num_cpu_devices < 0 and "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         try:
-            cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-            config.update("jax_num_cpu_devices", cores)
+            config.update("jax_num_cpu_devices", available_cores())
         except RuntimeError:
             pass  # the devices have started: train on those there are
     if config.jax_compilation_cache_dir is None:
