@@ -51,8 +51,8 @@ def throughput(name: str) -> dict[str, float]:
 
 
 def comparison_seconds() -> dict[str, float]:
-    """Return the seconds of the first comparison of ten methods in a process."""
-    return {"seconds": comparison.our_seconds()}
+    """Return the seconds of the first comparison of ten methods in a process, and of ten searches of scikit-learn."""
+    return {"seconds": comparison.our_seconds(), "peer": comparison.sklearn_seconds(None)}
 
 
 def search_seconds() -> dict[str, float]:

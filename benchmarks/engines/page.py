@@ -1,4 +1,4 @@
-"""Write the figures of both engines into ``docs/speed.md``."""
+"""Write the figures of both engines into ``docs/speed.md``, and those against scikit-learn into ``README.md``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,31 @@ RESULTS = Path(__file__).with_name("results.csv")
 COMMAND = "python -m benchmarks.engines page"
 
 
-def figures() -> str:
-    """Return the tables."""
+def read() -> Callable[..., float]:
+    """Return the function from case, engine and figure to its value; NaN where it was not measured."""
     known = pd.read_csv(RESULTS).set_index(["case", "engine", "figure"])["value"]
+    return lambda case, engine="native", figure="seconds": float(known.get((case, engine, figure), float("nan")))
 
-    def value(case: str, engine: str, figure: str = "seconds") -> float:
-        return float(known.get((case, engine, figure), float("nan")))
+
+def against_peer() -> str:
+    """Return the table of the README."""
+    value = read()
+    names = {
+        "grid": ("a grid of 10 folds x 4 betas, 500 rows x 9 features, 200 epochs", "40 plain MLPs"),
+        "compare": ("`compare`, ten methods (180 networks), 500 x 10, first run", "10 grid searches of one MLP"),
+        "first_fit": ("process start to first fitted model, 442 x 10, nothing cached", "one MLP"),
+    }
+    rows = []
+    for case, (name, peer) in names.items():
+        ours, theirs = value(case), value(case, figure="peer")
+        ratio = f"{theirs / ours:.{0 if theirs > 5 * ours else 1}f} times as fast"
+        rows.append((name, f"{theirs:.1f} s ({peer})", f"{ours:.1f} s", ratio))
+    return markdown_table(pd.DataFrame(rows, columns=["", "scikit-learn", "castlereg", " "]))
+
+
+def figures() -> str:
+    """Return the tables of the page on speed."""
+    known, value = pd.read_csv(RESULTS).set_index(["case", "engine", "figure"]), read()
 
     rows = [
         (
@@ -61,7 +80,7 @@ def figures() -> str:
     )
 
 
-def _pair(value: Callable[[str, str, str], float], case: str, figure: str = "seconds") -> tuple[str, str]:
+def _pair(value: Callable[..., float], case: str, figure: str = "seconds") -> tuple[str, str]:
     first, second = (value(case, engine, figure) for engine in ("jax", "native"))
     return f"{first:.1f}", f"{second:.1f}"
 
@@ -69,3 +88,4 @@ def _pair(value: Callable[[str, str, str], float], case: str, figure: str = "sec
 def write() -> None:
     """Write the tables."""
     write_figures(DOCS / "speed.md", COMMAND, figures())
+    write_figures(DOCS.parent / "README.md", COMMAND, against_peer())

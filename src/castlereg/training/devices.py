@@ -36,12 +36,12 @@ _ROOM = 2**30  # bytes of addresses that XLA takes when it starts and compiles: 
 _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg_devices", default=None)
 
 
-@cache
 def available_cores() -> int:
     """Count the processor's cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@cache
 def prepare_jax() -> None:
     """Give JAX one CPU device per core and a compilation cache, before the first training.
 

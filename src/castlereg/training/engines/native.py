@@ -6,7 +6,6 @@ one dict of arrays: sizes and layout, the table, what members train on, and thei
 
 from __future__ import annotations
 
-import os
 import threading
 from functools import cache
 from importlib import import_module
@@ -180,9 +179,7 @@ class _Call:
 def _n_threads() -> int:
     """Count the cores, or as many as the user lets JAX have."""
     wanted = int(jax.config.jax_num_cpu_devices)  # type: ignore[attr-defined]
-    if wanted > 0:
-        return wanted
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return wanted if wanted > 0 else available_cores()
 
 
 def _description(setup: Setup) -> dict[str, Any]:
