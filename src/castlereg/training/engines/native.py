@@ -32,6 +32,7 @@ from castlereg.regularizers import (
     Regularizer,
 )
 from castlereg.regularizers.castle import acyclicity_of, castle_of
+from castlereg.training.devices import available_cores
 from castlereg.training.engines.protocol import EngineName
 from castlereg.training.program import log_columns, terms
 from castlereg.training.setup import Setup
