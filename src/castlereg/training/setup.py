@@ -78,6 +78,14 @@ class Setup:
         return max(wanted) + len(self.layout.targets)
 
     @property
+    def operations_of_step(self) -> int:
+        """Floating-point operations of one step of a member, about: those of the products of its first two layers."""
+        layout, sizes = self.layout, self.plan.hidden_layer_sizes
+        width = sizes[0] if sizes else layout.output_width
+        n_run = len(self.nodes) if self.n_sampled is None else self.n_sampled
+        return self.plan.batch_size * n_run * (4 * layout.n_inputs * width + 6 * width * width)
+
+    @property
     def empty_row(self) -> int:
         """Index of a row that weighs nothing."""
         return rounded_up(len(self.table.inputs) + 1) - 1

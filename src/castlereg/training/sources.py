@@ -118,11 +118,7 @@ def _shared_table(setup: Setup) -> Shared:
 
 def _epochs_per_call(setup: Setup, steps: int, members_per_worker: int) -> int:
     """Power of two such that a call is a fraction of a second, by the size of the problem."""
-    layout, sizes = setup.layout, setup.plan.hidden_layer_sizes
-    width = sizes[0] if sizes else layout.output_width
-    trained = len(setup.nodes) if setup.n_sampled is None else setup.n_sampled
-    per_row = trained * (4 * layout.n_inputs * width + 6 * width * width)
-    per_epoch = steps * setup.plan.batch_size * per_row * members_per_worker
+    per_epoch = steps * setup.operations_of_step * members_per_worker
     wanted = int(min(max(_WORK_PER_CALL / per_epoch, 1), _MOST_EPOCHS_PER_CALL))
     return 1 << (wanted.bit_length() - 1)
 

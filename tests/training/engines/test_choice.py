@@ -50,6 +50,14 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
+def test_a_single_large_network_is_faster_on_jax() -> None:
+    """JAX shares its products among the cores; of several networks, both engines train one on each core."""
+    small, large = plan((5,)), plan((2000, 2000))
+    assert native.is_faster(stack_of(table(), members(1), small).setup)
+    assert not native.is_faster(stack_of(table(), members(1), large).setup)
+    assert native.is_faster(stack_of(table(), members(2), large).setup)
+
+
 def test_auto_is_native_where_it_covers_the_stack_and_is_faster(kernels: pytest.MonkeyPatch) -> None:
     assert engine_for(setup()).name == "native"
     assert engine_for(setup(), in_memory=False).name == "jax"
