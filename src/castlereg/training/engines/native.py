@@ -89,8 +89,8 @@ def why_not_covered(setup: Setup) -> str | None:
 def is_faster(setup: Setup) -> bool:
     """Tell whether the native engine is faster than JAX for a stack that it covers.
 
-    It trains a member on one core. JAX does so too, except for a single member: it shares the products of a large network
-    among the cores.
+    It trains a member on one core. JAX does so too, except for a single member: it shares the products of a large
+    network among the cores.
     """
     return len(setup.members) > 1 or setup.operations_of_step <= _MOST_OPERATIONS_ON_ONE_CORE
 
