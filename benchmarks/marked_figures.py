@@ -10,9 +10,20 @@ END = "<!-- end of figures -->\n"
 
 def write_figures(page: Path, command: str, shown: str) -> None:
     """Replace what is between the marks of a command in a page."""
+    before, _, after = _parts(page, command)
+    page.write_text(f"{before}{shown.rstrip()}\n{after}", encoding="utf-8")
+
+
+def read_figures(page: Path, command: str) -> str:
+    """Return what is between the marks of a command in a page."""
+    return _parts(page, command)[1]
+
+
+def _parts(page: Path, command: str) -> tuple[str, str, str]:
+    """Split a page into what stands before its figures, these, and what stands after them, with the marks outside."""
     start = f"<!-- figures: {command} -->\n"
     before, found, rest = page.read_text(encoding="utf-8").partition(start)
-    _, closed, after = rest.partition(END)
+    figures, closed, after = rest.partition(END)
     if not (found and closed):
         raise ValueError(f"{page} has no marks {start.strip()} and {END.strip()}")
-    page.write_text(f"{before}{start}{shown.rstrip()}\n{END}{after}", encoding="utf-8")
+    return before + start, figures, END + after

@@ -15,7 +15,7 @@ from castlereg.estimators.base import read_features
 from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
-from castlereg.training import Member, Phase, Plan, train
+from castlereg.training import Member, Phase, Plan, TrainedStack, train
 
 
 def rows(n_rows: int, n_nodes: int, seed: int = 0) -> NDArray[np.float32]:
@@ -55,6 +55,12 @@ class Stack:
 
     def train(self) -> float:
         """Train the stack once; return the seconds it took."""
+        start = time.perf_counter()
+        self.trained()
+        return time.perf_counter() - start
+
+    def trained(self) -> TrainedStack:
+        """Train the stack once."""
         fold = np.arange(self.n_rows) % 10
         members = [
             Member(
@@ -72,9 +78,7 @@ class Stack:
             for i in range(self.n_members)
         ]
         plan = Plan((self.width, self.width), (Phase(self.epochs),), patience=self.epochs)
-        start = time.perf_counter()
-        train(Table(self.data, self.layout), members, plan)
-        return time.perf_counter() - start
+        return train(Table(self.data, self.layout), members, plan)
 
     @property
     def flops(self) -> float:

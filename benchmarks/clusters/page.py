@@ -44,7 +44,14 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+COMMAND = "python -m benchmarks.clusters page"
+
+
+def figures() -> str:
+    """Return the table as Markdown."""
+    return markdown_table(table(pd.read_csv(RESULTS)))
+
+
 def write() -> None:
     """Write the table."""
-    shown = markdown_table(table(pd.read_csv(RESULTS)))
-    write_figures(DOCS / "clusters.md", "python -m benchmarks.clusters page", shown)
+    write_figures(DOCS / "clusters.md", COMMAND, figures())
