@@ -72,9 +72,7 @@ class DeepLasso(Regularizer):
         return self.strength * jnp.sum(norms), {"deep_lasso": jnp.sum(norms)}
 
 
-def loss_gradient_norms(
-    parameters: Parameters, batch: Batch, layout: Layout, null_loss: Array | None = None
-) -> Array:
+def loss_gradient_norms(parameters: Parameters, batch: Batch, layout: Layout, null_loss: Array | None = None) -> Array:
     """Norm of the gradient of the targets' loss in the inputs of each node, over the rows of a batch, shape (nodes,).
 
     Parameters

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import NDArray
 
 from castlereg.network import Parameters, absolute, hidden_units, input_layer, select
 from castlereg.options import check_integer, check_number
@@ -93,7 +92,7 @@ class Tangos(Regularizer):
     def penalty(self, seen: Pass, own: Own) -> tuple[Array, dict[str, Array]]:
         """Return the weighted terms and the terms."""
         attributions = unit_attributions(seen.target_parameters, seen.batch.inputs)
-        pairs = all_pairs(attributions.shape[1]) if isinstance(seen.drawn, tuple) else seen.drawn
+        pairs = None if isinstance(seen.drawn, tuple) else seen.drawn
         specialization = specialization_loss(attributions, seen.batch.weight)
         orthogonalization = orthogonalization_loss(attributions, seen.batch.weight, pairs)
         total = self.specialization * specialization + self.orthogonalization * orthogonalization
@@ -128,15 +127,6 @@ def unit_attributions(parameters: Parameters, x: Array) -> Array:
     return jax.vmap(of_node)(jnp.arange(parameters.input_weights.shape[1]))
 
 
-def all_pairs(units: int) -> NDArray[np.int64]:
-    """Return every pair of units once, shape (pairs, 2).
-
-    >>> all_pairs(3).tolist()
-    [[0, 1], [0, 2], [1, 2]]
-    """
-    return np.column_stack(np.triu_indices(units, k=1))
-
-
 def specialization_loss(attributions: Array, weight: Array) -> Array:
     """Mean over rows and units of the l1 norm of attributions, summed over nodes, shape ().
 
@@ -145,13 +135,19 @@ def specialization_loss(attributions: Array, weight: Array) -> Array:
     return jnp.sum(weight[:, None] * absolute(attributions)) / attributions.shape[1]
 
 
-def orthogonalization_loss(attributions: Array, weight: Array, pairs: Array | NDArray[np.int64]) -> Array:
+def orthogonalization_loss(attributions: Array, weight: Array, pairs: Array | None = None) -> Array:
     """Mean over rows and pairs of units of the absolute cosine between attributions, summed over nodes, shape ().
 
-    ``pairs``, shape (pairs, 2), has the indices of units.
+    ``pairs``, shape (pairs, 2), has the indices of units; all pairs by default.
     """
+    units = attributions.shape[1]
     squares = jnp.sum(attributions**2, axis=-1, keepdims=True)
     least = _LEAST_NORM**2
     directions = attributions / jnp.sqrt(jnp.where(squares > least, squares, least))
-    cosines = jnp.sum(directions[:, pairs[:, 0]] * directions[:, pairs[:, 1]], axis=-1)  # (nodes, pairs, rows)
-    return jnp.sum(weight * absolute(cosines)) / max(len(pairs), 1)
+    if pairs is not None:
+        cosines = jnp.sum(directions[:, pairs[:, 0]] * directions[:, pairs[:, 1]], axis=-1)  # (nodes, pairs, rows)
+        return jnp.sum(weight * absolute(cosines)) / len(pairs)
+    by_row = directions.swapaxes(1, 2)
+    cosines = by_row @ by_row.swapaxes(2, 3)  # (nodes, rows, width, width)
+    is_pair = np.triu(np.ones((units, units), bool), k=1)
+    return jnp.sum(weight[:, None, None] * jnp.where(is_pair, absolute(cosines), 0.0)) / max(is_pair.sum(), 1)
