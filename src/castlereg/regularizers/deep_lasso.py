@@ -20,11 +20,11 @@ from castlereg.regularizers.protocol import Own, Pass, Regularizer
 
 @dataclass(frozen=True)
 class DeepLasso(Regularizer):
-    """Add ``strength * sum_j ||dL / dX_j||_2``, a norm for every column of how the loss depends on it.
+    """Add ``strength * sum_j ||dL / dX_j||_2``: for every column, the norm of the gradient of the loss in it.
 
-    ``L`` is the loss of the targets on the rows of a step, and ``X_j`` are the inputs that column j gives in these
-    rows. A column that the network does not use has norm zero: the sum does for the inputs of a network what the lasso
-    does for the weights of a linear model. It is not one of the CASTLE paper's methods [1]_.
+    Deep Lasso [1]_ is later than the CASTLE paper, which does not have it. ``L`` is the loss of the targets on the rows
+    of a step, and ``X_j`` are the inputs of column j in these rows. A column that the network does not use has norm
+    zero: the sum does for the columns of a network what the lasso does for those of a linear model.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class DeepLasso(Regularizer):
     ``L`` is a mean over the rows of a step, as in the paper. The norms are therefore root mean squares of the gradients
     of single rows, divided by the root of the number of rows: larger batches need a larger strength.
 
-    The gradient is that of the network on the rows of the step, with the loss by their row weights. What other
-    regularizers do between the layers, such as dropout and batch norm, does not enter.
+    The gradient is that of the network without what other regularizers do between the layers, such as dropout and batch
+    norm. Rows have the weight that they have in the loss.
 
     The paper weighs loss and penalty by ``1 - w`` and ``w``, which is ``strength = w / (1 - w)`` up to a common factor;
     it tries ``w`` from 0.01 to 0.5. Its code has a group for every numeric input, none for categories, and adds 1e-8

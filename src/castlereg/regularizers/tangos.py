@@ -19,16 +19,14 @@ _LEAST_NORM = 1e-6  # that attributions are divided by; those of a unit whose Re
 
 @dataclass(frozen=True)
 class Tangos(Regularizer):
-    """Add how widely hidden units attend to the inputs, and how much they attend to the same ones.
+    """Add a penalty on hidden units that depend on many inputs, and on pairs of units that depend on the same ones.
 
-    The attribution ``a_i(x)`` of a unit ``h_i`` of the last hidden layer is its gradient in the inputs of a row. With
-    ``B`` rows and ``d`` units the penalty is::
+    TANGOS [1]_ is later than the CASTLE paper, which does not have it. The attribution ``a_i(x)`` of a unit ``h_i`` of
+    the last hidden layer is its gradient in the inputs of a row, ``d h_i(x) / d x``. With ``B`` rows, ``d`` units and
+    ``C = d (d - 1) / 2`` pairs of units the penalty is::
 
-        specialization    / (B d)  sum_b sum_i      ||a_i(x_b)||_1
-        + orthogonalization / (B C)  sum_b sum_{i<j}  |cos(a_i(x_b), a_j(x_b))|,    C = d (d - 1) / 2
-
-    The first term makes units depend on few inputs, the second makes different units depend on different ones. It is
-    not one of the CASTLE paper's methods [1]_.
+          specialization    / (B d)  sum_b  sum_i      ||a_i(x_b)||_1
+        + orthogonalization / (B C)  sum_b  sum_{i<j}  |cos(a_i(x_b), a_j(x_b))|
 
     Parameters
     ----------
@@ -50,9 +48,9 @@ class Tangos(Regularizer):
     The gradients are those of the dense layers and activations on the rows of the step. What other regularizers do
     between the layers, such as dropout and batch norm, does not enter.
 
-    The authors' code divides the first term by the number of inputs too, so that its factor is that many times as
-    large as the paper's, which is used here; and it starts both terms after a few epochs, while these act from the
-    first. As there, attributions with a norm below 1e-6 count as having this norm: units that are off have no cosine.
+    These are the paper's terms. The authors' code also divides the first one by the number of inputs: divide its
+    ``lambda_1`` by that number to get ``specialization``. It leaves both terms out of the first epochs; here they act
+    from the start. In the cosines, norms below 1e-6 count as 1e-6, so that units whose ReLU is off have cosine 0.
 
     References
     ----------
