@@ -43,8 +43,8 @@ class DeepLasso(Regularizer):
     norm. Rows have the weight that they have in the loss.
 
     The paper weighs loss and penalty by ``1 - w`` and ``w``, which is ``strength = w / (1 - w)`` up to a common factor;
-    it tries ``w`` from 0.01 to 0.5. Its code has a group for every numeric input, none for categories, and adds 1e-8
-    below the root.
+    the authors' code tries ``w`` from 0.01 to 0.5. It has a group for every numeric input, none for categories, and
+    adds 1e-8 below the root.
 
     References
     ----------
