@@ -359,6 +359,8 @@ def test_compare_prints_the_methods(folder: Path) -> None:
         "CASTLE",
         "--method",
         "Baseline",
+        "--method",
+        "Deep Lasso",
         "--folds",
         2,
         "--epochs",
@@ -367,7 +369,7 @@ def test_compare_prints_the_methods(folder: Path) -> None:
     result = run("compare", folder / "homes.csv", *arguments, "--json")
     assert result.exit_code == 0, result.output
     methods = json.loads(result.stdout)["methods"]
-    assert {row["method"] for row in methods} == {"CASTLE", "Baseline"}
+    assert {row["method"] for row in methods} == {"CASTLE", "Baseline", "Deep Lasso"}
 
 
 def test_datasets_are_listed_and_written(tmp_path: Path) -> None:

@@ -15,11 +15,22 @@ from sklearn.exceptions import ConvergenceWarning
 
 from castlereg import Comparison, NetworkRegressor, Recipe, compare
 from castlereg.comparison import run
-from castlereg.comparison.methods import PAPER_METHODS, checked_methods
+from castlereg.comparison.methods import LATER_METHODS, PAPER_METHODS, checked_methods
 from castlereg.comparison.run import held_out_splits
 from castlereg.comparison.significance import significance
 from castlereg.data import preprocessing
-from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp
+from castlereg.regularizers import (
+    L1,
+    L2,
+    Autoencoder,
+    BatchNorm,
+    Castle,
+    DeepLasso,
+    Dropout,
+    InputNoise,
+    MixUp,
+    Tangos,
+)
 from castlereg.search.grid import train_folds
 
 mpl.use("agg")
@@ -51,6 +62,21 @@ def test_the_papers_methods_and_grids() -> None:
     assert PAPER_METHODS["Input Noise"] == ((InputNoise(0.1),), (InputNoise(0.01),))
     assert PAPER_METHODS["MixUp"] == ((MixUp(),),)
     assert PAPER_METHODS["CASTLE"] == ((Castle(0.001),), (Castle(0.01),), (Castle(0.1),), (Castle(1.0),))
+
+
+def test_later_methods_are_chosen_by_name_and_search_no_more_than_the_others(diabetes: Any) -> None:
+    assert list(LATER_METHODS) == ["TANGOS", "Deep Lasso"]
+    assert checked_methods("paper") == PAPER_METHODS
+    both = checked_methods(["TANGOS", "Deep Lasso"])
+    assert both == LATER_METHODS
+    assert {type(regularizer) for (regularizer,) in both["TANGOS"]} == {Tangos}
+    assert {type(regularizer) for (regularizer,) in both["Deep Lasso"]} == {DeepLasso}
+    assert len(both["TANGOS"]) == len(PAPER_METHODS["CASTLE"])
+    assert len(both["Deep Lasso"]) == len(PAPER_METHODS["L1"])
+    frame = compare(*diabetes, methods=["Baseline", *LATER_METHODS], **QUICK).to_frame()
+    assert set(frame.index) == {"Baseline", "TANGOS", "Deep Lasso"}
+    assert frame.loc["Deep Lasso", "chosen"].startswith("strength=")
+    assert frame.loc["TANGOS", "chosen"].startswith("specialization=")
 
 
 def test_tables(result: Comparison) -> None:
@@ -157,6 +183,10 @@ def test_the_start_can_be_chosen_for_each_method(diabetes: Any) -> None:
         (
             {"methods": ["Drop out 0.2"]},
             "unknown method 'Drop out 0.2'; did you mean 'Dropout 0.2'\\? The paper's methods are Baseline, ",
+        ),
+        (
+            {"methods": ["tangos"]},
+            "unknown method 'tangos'; did you mean 'TANGOS'\\? .* later ones are TANGOS, Deep Lasso",
         ),
         ({"methods": 3}, "methods=3 must be 'paper'"),
         ({"methods": []}, "methods is empty"),

@@ -30,7 +30,19 @@ from castlereg.paper.released import ReleasedCastle
 from castlereg.persistence.container import DTYPES, StoredArrays, pack, unpack
 from castlereg.persistence.json_content import DOES_NOT_FIT, Unreadable, parse
 from castlereg.persistence.values import CLASSES, NoWrittenForm, read_value, write_value
-from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Corruption, Dropout, InputNoise, MixUp
+from castlereg.regularizers import (
+    L1,
+    L2,
+    Autoencoder,
+    BatchNorm,
+    Castle,
+    Corruption,
+    DeepLasso,
+    Dropout,
+    InputNoise,
+    MixUp,
+    Tangos,
+)
 from tests.persistence.test_model_file import assert_same
 
 
@@ -52,6 +64,7 @@ VALUES = [
     *(np.array(["b", "long text"]), np.array([], "U7"), np.array(["a"], "U9"), np.array(["x", 1, 1.5, None], object)),
     np.ma.masked_invalid([1.0, np.nan]),
     *(L1(0.5), L2(0), Dropout(0.25), Autoencoder(2), BatchNorm(0.5), Corruption(0.2), InputNoise(0.01), MixUp(0.7)),
+    *(DeepLasso(0.3), Tangos(0.5, 0.2, pairs=7)),
     Castle(0.1, 2, acyclicity=None, capacity=True, features_per_step=3, acyclicity_strength=0.5),
     *(Castle(objective="graph", acyclicity="auto", sparsity="group"), Castle(reconstruction=False, sparsity=None)),
     *(Huber(0.5), Poisson(), Quantiles((0.2, 0.7))),

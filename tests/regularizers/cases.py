@@ -20,11 +20,13 @@ from castlereg.regularizers import (
     BatchNorm,
     Castle,
     Corruption,
+    DeepLasso,
     Dropout,
     InputNoise,
     MixUp,
     Own,
     Regularizer,
+    Tangos,
 )
 from castlereg.regularizers.engine import trained_nodes
 from tests.small_problems import random_batch
@@ -40,9 +42,12 @@ STRATEGIES: dict[str, tuple[Regularizer, Regularizer]] = {
     "input noise": (InputNoise(0.1), InputNoise(0.01)),
     "mixup": (MixUp(0.2), MixUp(1.0)),
     "corruption": (Corruption(0.1), Corruption(0.4)),
+    "tangos with drawn pairs": (Tangos(0.1, 0.3, pairs=2), Tangos(0.5, 1.0, pairs=2)),
+    "deep lasso": (DeepLasso(0.1), DeepLasso(1.0)),
 }
 # CASTLE's switches, for the tests that train nothing.
 VARIANTS: dict[str, tuple[Regularizer, Regularizer]] = STRATEGIES | {
+    "tangos": (Tangos(0.1, 0.3), Tangos(0.5, 1.0)),
     "castle": (Castle(0.01), Castle(0.3, 0.5)),
     "castle without reconstruction": (Castle(0.01, reconstruction=False), Castle(0.3, reconstruction=False)),
     "castle without acyclicity": (Castle(0.01, acyclicity=None), Castle(0.3, acyclicity=None)),

@@ -32,7 +32,12 @@ def compare(
     table: Table,
     target: Targets,
     method: Annotated[
-        list[str] | None, typer.Option("--method", help="Method to compare; repeat it for several (default: all ten).")
+        list[str] | None,
+        typer.Option(
+            "--method",
+            help="Method to compare: one of the paper's ten, TANGOS or 'Deep Lasso'; repeat it for several (default: "
+            "the paper's ten).",
+        ),
     ] = None,
     task: TaskName = "auto",
     drop: Dropped = None,

@@ -1,4 +1,4 @@
-"""The paper's ten methods with the strengths it tries, and methods that users define."""
+"""The paper's ten methods with the strengths it tries, two later ones, and methods that users define."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from castlereg.options import did_you_mean
-from castlereg.regularizers import L1, L2, Autoencoder, BatchNorm, Castle, Dropout, InputNoise, MixUp, Regularizer
+from castlereg.regularizers import (
+    L1,
+    L2,
+    Autoencoder,
+    BatchNorm,
+    Castle,
+    DeepLasso,
+    Dropout,
+    InputNoise,
+    MixUp,
+    Regularizer,
+    Tangos,
+)
 from castlereg.regularizers.protocol import check_regularizers
 
 Candidates = tuple[tuple[Regularizer, ...], ...]
@@ -28,6 +40,15 @@ PAPER_METHODS: dict[str, Candidates] = {
     "CASTLE": tuple((Castle(beta),) for beta in CASTLE_BETAS),
 }
 
+# Published after the paper, with as many candidates as CASTLE and L1 have. The strengths are within the ranges that
+# their authors try, see the notes of the two regularizers.
+LATER_METHODS: dict[str, Candidates] = {
+    "TANGOS": tuple((Tangos(*strengths),) for strengths in ((0.1, 0.1), (0.1, 1.0), (1.0, 0.1), (1.0, 1.0))),
+    "Deep Lasso": ((DeepLasso(1.0),), (DeepLasso(0.1),), (DeepLasso(0.01),)),
+}
+
+_METHODS = PAPER_METHODS | LATER_METHODS
+
 
 def checked_methods(methods: Any, hidden_layer_sizes: tuple[int, ...] | None = None) -> dict[str, Candidates]:
     """Return the candidates of each method of the option ``methods``, if they suit a network of these widths.
@@ -42,7 +63,7 @@ def checked_methods(methods: Any, hidden_layer_sizes: tuple[int, ...] | None = N
     if isinstance(methods, Mapping):
         grids = {str(name): value for name, value in methods.items()}
     elif isinstance(methods, Iterable):
-        grids = {name: _paper_method(name) for name in methods}
+        grids = {name: _method(name) for name in methods}
     else:
         raise ValueError(
             f"methods={methods!r} must be 'paper', a sequence of method names, or a mapping of names to regularizers"
@@ -52,12 +73,12 @@ def checked_methods(methods: Any, hidden_layer_sizes: tuple[int, ...] | None = N
     return {name: _candidates(name, grid, hidden_layer_sizes) for name, grid in grids.items()}
 
 
-def _paper_method(name: Any) -> Candidates:
-    if isinstance(name, str) and name in PAPER_METHODS:
-        return PAPER_METHODS[name]
+def _method(name: Any) -> Candidates:
+    if isinstance(name, str) and name in _METHODS:
+        return _METHODS[name]
     raise ValueError(
-        f"unknown method {name!r}{did_you_mean(str(name), PAPER_METHODS, cutoff=0.4) or '.'} "
-        f"The paper's methods are {', '.join(PAPER_METHODS)}. "
+        f"unknown method {name!r}{did_you_mean(str(name), _METHODS, cutoff=0.4) or '.'} "
+        f"The paper's methods are {', '.join(PAPER_METHODS)}; later ones are {', '.join(LATER_METHODS)}. "
         "For other regularizers, pass a mapping such as {'mine': [Dropout(0.2), L2(0.01)]}."
     )
 

@@ -70,7 +70,8 @@ def compare(
         With text, missing values and dates, as in :meth:`castlereg.CastleRegressor.fit`.
     y : array-like of shape (rows,)
     methods : "paper", sequence of str, or mapping
-        The paper's ten (:data:`castlereg.comparison.PAPER_METHODS`); some of them by name; or your own, such as
+        The paper's ten (:data:`castlereg.comparison.PAPER_METHODS`); methods by name, of these and of two later ones,
+        ``"TANGOS"`` and ``"Deep Lasso"`` (:data:`castlereg.comparison.LATER_METHODS`); or your own, such as
         ``{"both": [Dropout(0.2), L2(0.01)], "L2": [[L2(0.1)], [L2(0.01)]]}``: regularizers, or candidates to choose
         among.
     cv : int or splitter

@@ -32,6 +32,7 @@ CLASSES: dict[str, type] = {
     for cls in (
         *(regularizers.Castle, regularizers.L1, regularizers.L2, regularizers.Dropout, regularizers.Autoencoder),
         *(regularizers.BatchNorm, regularizers.Corruption, regularizers.InputNoise, regularizers.MixUp),
+        *(regularizers.DeepLasso, regularizers.Tangos),
         *(EdgeConstraints, Recipe, Huber, Poisson, Quantiles),
         *(splitters.KFold, splitters.StratifiedKFold, splitters.GroupKFold, splitters.StratifiedGroupKFold),
         *(splitters.ShuffleSplit, splitters.StratifiedShuffleSplit, splitters.GroupShuffleSplit),

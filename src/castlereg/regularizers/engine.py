@@ -111,8 +111,8 @@ def regularized_loss(
         parameters, batch, units, losses, supervised, sampled, shares, cycles, node_weight, null_loss, penalized, layout
     )
     total, terms = supervised, {"supervised": supervised}
-    for regularizer, state in zip(regularizers, own, strict=True):
-        penalty, its_terms = regularizer.penalty(seen, state)
+    for regularizer, state, numbers in zip(regularizers, own, drawn, strict=True):
+        penalty, its_terms = regularizer.penalty(seen._replace(drawn=numbers), state)
         total, terms = total + penalty, terms | its_terms
     return total, (terms, own_after)
 

@@ -28,9 +28,13 @@ def group_norm(input_weights: Array, layout: Layout, penalized: Array | None = N
     """Sum over edges of the l2 norm of their weights, the group lasso; see :func:`castlereg.castle.l1_norm`."""
     if penalized is not None:
         input_weights = input_weights * penalized[:, :, None]
-    squares = squared_adjacency(input_weights, layout)
-    present = squares > 0  # the root of a masked edge would have gradient 0/0
-    return jnp.sum(jnp.where(present, jnp.sqrt(jnp.where(present, squares, 1.0)), 0.0))
+    return jnp.sum(root(squared_adjacency(input_weights, layout)))
+
+
+def root(squares: Array) -> Array:
+    """Square root, of any shape; its slope at zero is zero, where that of a masked edge would be 0/0."""
+    present = squares > 0
+    return jnp.where(present, jnp.sqrt(jnp.where(present, squares, 1.0)), 0.0)
 
 
 def capacity_norm(parameters: Parameters, node_share: Array | float = 1.0) -> Array:

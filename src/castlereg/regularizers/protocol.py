@@ -14,7 +14,7 @@ hook               purpose
 ``on_parameters``  change the weights that a step runs with
 ``on_dense``       change what a dense layer returns, before its ReLU (batch norm)
 ``on_hidden``      change hidden units, after the ReLU (dropout)
-``penalty``        add to the loss (L1, L2, autoencoder, CASTLE)
+``penalty``        add to the loss (L1, L2, autoencoder, TANGOS, Deep Lasso, CASTLE)
 ``folded``         leave something in the network that predicts (batch norm)
 =================  ==================================================================================
 """
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from castlereg.layout import Layout
 from castlereg.losses import Batch
-from castlereg.network import Parameters
+from castlereg.network import Parameters, select
 
 
 class Own(NamedTuple):
@@ -64,6 +64,13 @@ class Pass(NamedTuple):
     null_loss: Array | None  # (nodes,), see castlereg.losses.cell_losses
     penalized: Array | None  # (channels, trained nodes), see castlereg.castle.l1_norm
     layout: Layout
+    drawn: Any = ()  # what the regularizer that is asked drew for this step
+
+    @property
+    def target_parameters(self) -> Parameters:
+        """Parameters of the targets' sub-networks only."""
+        n_run, n_targets = self.parameters.input_weights.shape[1], len(self.layout.targets)
+        return self.parameters if n_run == n_targets else select(self.parameters, np.arange(n_run - n_targets, n_run))
 
 
 class Regularizer:

@@ -23,6 +23,7 @@ from castlereg import (
     Recipe,
     use_devices,
 )
+from castlereg.regularizers import DeepLasso, Regularizer, Tangos
 from castlereg.training import TrainedStack, train
 from castlereg.training.engines import accelerators, choice, native
 from castlereg.training.engines.choice import engine_for
@@ -80,6 +81,20 @@ def test_auto_is_jax_where_the_user_has_chosen_devices_or_has_an_accelerator(ker
     kernels.setattr(choice, "has_accelerator", lambda: True)
     assert engine_for(setup()).name == "jax"
     assert engine_for(setup("native")).name == "native"
+
+
+@pytest.mark.parametrize("regularizer", [DeepLasso(), Tangos()])
+def test_regularizers_that_the_kernels_do_not_have_train_on_jax(
+    regularizer: Regularizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(native, "kernels", object)
+    monkeypatch.setattr(choice, "has_accelerator", lambda: False)
+    plain = stack_of(table(), [replace(one, regularizers=()) for one in members(2)], plan((5,))).setup
+    assert native.why_not_covered(plain) is None
+    given = stack_of(table(), [replace(one, regularizers=(regularizer,)) for one in members(2)], plan((5,))).setup
+    assert native.why_not_covered(given) == f"{type(regularizer).__name__} is not among its regularizers"
+    assert engine_for(given).name == "jax"
+    assert NetworkRegressor([regularizer], max_epochs=2).fit(X, y).engine_ == "jax"
 
 
 def test_jax_is_jax(kernels: pytest.MonkeyPatch) -> None:
