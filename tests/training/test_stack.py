@@ -12,7 +12,7 @@ import pytest
 from castlereg.data.table import Table
 from castlereg.network import Form
 from castlereg.regularizers import L2, Castle
-from castlereg.training import Member, Plan, program, sources, train
+from castlereg.training import Member, program, sources, train
 from castlereg.training.engines import jax_engine
 from castlereg.training.engines.jax_engine import JaxEngine
 from castlereg.training.sources import TableSource
@@ -161,11 +161,14 @@ def test_members_of_a_stack_have_the_same_regularizers() -> None:
         train(table(), [first, replace(second, regularizers=(L2(),))], plan((5,)))
 
 
-@pytest.mark.parametrize("x64", [False, True])
-def test_training_is_in_the_precision_of_the_table_if_jax_has_it(x64: bool) -> None:
+@pytest.mark.parametrize(("engine", "x64"), [("jax", False), ("jax", True), ("native", False)])
+def test_training_is_in_the_precision_of_the_table_if_the_engine_has_it(engine: Any, x64: bool) -> None:
+    if engine == "native":
+        pytest.importorskip("castlereg_kernels")
     data = table()
     wide = Table(data.inputs.astype(np.float64), data.layout, np.ones(120))
     with jax.enable_x64(x64):
-        result = train(wide, members(2, features_per_step=2), Plan((5,), plan((5,)).phases))
-    assert {a.dtype for a in jax.tree.leaves(result.parameters)} == {np.dtype(np.float64 if x64 else np.float32)}
+        result = train(wide, members(2, features_per_step=2), plan((5,), engine=engine))
+    expected = np.float64 if x64 or engine == "native" else np.float32
+    assert {a.dtype for a in jax.tree.leaves(result.parameters)} == {np.dtype(expected)}
     assert_same(result, train(data, members(2, features_per_step=2), plan((5,))), rtol=1e-4)
