@@ -28,6 +28,8 @@ class Autoencoder(Regularizer):
     strength : float
         Factor of the loss; 1 weighs an average feature as much as the target.
 
+    Examples
+    --------
     >>> from castlereg import NetworkRegressor
     >>> model = NetworkRegressor([Autoencoder(1.0)], max_epochs=2, random_state=0)
     >>> model.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).predict([[1], [2]]).shape

@@ -57,6 +57,8 @@ class BatchNorm(Regularizer):
     momentum : float
         Share of the running statistics that each batch leaves in place.
 
+    Examples
+    --------
     >>> from castlereg import NetworkRegressor
     >>> model = NetworkRegressor([BatchNorm(0.9)], max_epochs=2, random_state=0)
     >>> model.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).predict([[1], [2]]).shape

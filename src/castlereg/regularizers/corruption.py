@@ -28,6 +28,8 @@ class Corruption(Regularizer):
     rate : float
         From 0 to below 1.
 
+    Examples
+    --------
     >>> from castlereg import NetworkRegressor
     >>> model = NetworkRegressor([Corruption(0.1)], max_epochs=2, random_state=0)
     >>> model.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).predict([[1], [2]]).shape

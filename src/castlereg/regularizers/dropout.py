@@ -25,6 +25,8 @@ class Dropout(Regularizer):
     rate : float
         From 0 to below 1; the paper has 0.2 and 0.5.
 
+    Examples
+    --------
     >>> from castlereg import NetworkRegressor
     >>> model = NetworkRegressor([Dropout(0.2)], max_epochs=2, random_state=0)
     >>> model.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).predict([[1], [2]]).shape

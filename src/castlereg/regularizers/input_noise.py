@@ -24,6 +24,8 @@ class InputNoise(Regularizer):
     sigma : float
         Standard deviation, in standard deviations of the columns; the paper tries 0.1 and 0.01.
 
+    Examples
+    --------
     >>> from castlereg import NetworkRegressor
     >>> model = NetworkRegressor([InputNoise(0.1)], max_epochs=2, random_state=0)
     >>> model.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).predict([[1], [2]]).shape

@@ -29,6 +29,8 @@ class MixUp(Regularizer):
         Small values leave most rows nearly as they are; 1 makes all mixtures equally likely. The paper does not say
         what it used.
 
+    Examples
+    --------
     >>> from castlereg import NetworkRegressor
     >>> model = NetworkRegressor([MixUp(0.2)], max_epochs=2, random_state=0)
     >>> model.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).predict([[1], [2]]).shape
