@@ -184,8 +184,9 @@ def _seconds() -> str:
     }
     return f"""## Seconds
 
-Wall seconds on two cores, one method after the other (`python -m benchmarks.accuracy time`). Our first fit of a table
-compiles its programs; "again" is a second fit in the same process. By the medians of the tables, a first fit of `fast`
+Wall seconds on two cores, one method after the other (`python -m benchmarks.accuracy time`). Networks trained on
+the [native engine](kernels.md); the errors above are from JAX, and those of these fits differ by about 1 % at most.
+"Again" is a second fit in the same process. By the medians of the tables, a first fit of `fast`
 takes {ratios["fast, first fit"]:.1f} times as long as CatBoost's (again {ratios["fast, again"]:.1f}), one of `best`
 {ratios["best, first fit"]:.1f} times as long as RealMLP's five folds (again {ratios["best, again"]:.1f}).
 

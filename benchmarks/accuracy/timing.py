@@ -1,7 +1,7 @@
 """Seconds of our searches and of rivals in turn, on the same machine: ``python -m benchmarks.accuracy time``.
 
-Rivals run in the environment of ``--rivals PYTHON``. Each fit is in a process of its own; only the fit is timed. Our
-first fit compiles its programs; "again" is a second fit in the same process.
+Rivals run in the environment of ``--rivals PYTHON``. Each fit is in a process of its own; only the fit is timed.
+"Again" is a second fit in the same process.
 """
 
 from __future__ import annotations
