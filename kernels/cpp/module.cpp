@@ -254,8 +254,8 @@ Problem<Real> read_problem(const Arrays& a) {
     p.row_weight = a.get<const Real>("row_weight", p.rows);
     p.penalized = a.optional<const Real>("penalized", int64_t(p.inputs) * p.trained);
     p.node_weight = a.get<const Real>("node_weight", p.nodes);
-    p.epochs = a.count("epochs"), p.max_epochs = a.count("max_epochs"), p.patience = a.count("patience");
-    p.warmup = a.count("warmup");
+    p.epochs = a.count("epochs"), p.max_epochs = a.count("max_epochs", 0, INT32_MAX);
+    p.patience = a.count("patience", 0, INT32_MAX), p.warmup = a.count("warmup", 0, INT32_MAX);
     if (p.epochs > p.room_epochs) throw nb::value_error("more epochs than there is room for");
 
     p.batches = a.get<const int32_t>("batches", steps * p.batch);

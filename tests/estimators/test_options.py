@@ -11,7 +11,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
-from castlereg import Castle, CastleClassifier, CastleRegressor, CastleRegressorCV, Recipe, estimators
+from castlereg import (
+    Castle,
+    CastleClassifier,
+    CastleRegressor,
+    CastleRegressorCV,
+    NetworkRegressorCV,
+    Recipe,
+    estimators,
+)
 from castlereg.paper import released_options
 from castlereg.regularizers import L2
 
@@ -143,3 +151,9 @@ def test_strengths_of_castle_are_searched_with_every_beta(table: Any) -> None:
     model = CastleRegressorCV((0.01, 0.1), castle=castles, cv=2, hidden_layer_sizes=(4,), max_epochs=2, random_state=0)
     tried = [(p["reg_beta"], p["reg_lambda"]) for p in model.fit(*table).cv_results_["params"]]
     assert tried == [(0.01, 0.3), (0.01, 3.0), (0.1, 0.3), (0.1, 3.0)]
+
+
+@pytest.mark.parametrize("estimator", [CastleRegressorCV, NetworkRegressorCV])
+def test_a_recipe_of_another_type_raises_and_says_what_it_must_be(estimator: Any) -> None:
+    with pytest.raises(ValueError, match=r"recipe='fast' must be Recipe"):
+        estimator(recipe="fast").fit(np.zeros((20, 2)), np.arange(20.0))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import castlereg.fitted.networks as module
-from castlereg import CastleClassifierCV, CastleRegressorCV
+from castlereg import CastleClassifierCV, CastleRegressorCV, NetworkRegressor, Recipe
 
 
 @pytest.fixture(scope="module", params=["regression", "classification"])
@@ -41,3 +41,25 @@ def test_a_prediction_does_not_depend_on_threads(
     np.testing.assert_array_equal(predict(rows), expected)
     monkeypatch.setattr(module, "_LONG", 10**9)
     np.testing.assert_array_equal(predict(rows), expected)
+
+
+def test_without_threads_predictions_are_the_same(
+    fitted: tuple[Any, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python starts no threads while it ends, when others may still predict."""
+
+    def none(cores: int) -> Any:
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    predict, rows = fitted
+    expected = predict(rows)
+    monkeypatch.setattr(module, "ThreadPoolExecutor", none)
+    np.testing.assert_array_equal(predict(rows), expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_value_far_beyond_all_others_has_a_finite_prediction() -> None:
+    rng = np.random.default_rng(0)
+    X = 1e-10 * rng.normal(size=(60, 2))
+    model = NetworkRegressor(recipe=Recipe(embedding=4), max_epochs=2, random_state=0).fit(X, X[:, 0] * 1e10)
+    assert np.isfinite(model.predict([[1e30, 0.0], [0.0, -1e38]])).all()

@@ -162,7 +162,7 @@ class CrossValidated(NetworkEstimator):
         fields: dict[str, Any] = type(self).__dataclass_fields__
         given = (name for name in _OF_THE_GRID if name in fields)
         values = {name: getattr(self, name) for name in given}
-        if self.recipe is not None and replace(self.recipe, engine="auto") == Recipe():  # any search has an engine
+        if isinstance(self.recipe, Recipe) and replace(self.recipe, engine="auto") == Recipe():  # any search has one
             del values["recipe"]
         is_given = {name: not np.array_equal(value, fields[name].default) for name, value in values.items()}
         return [

@@ -142,8 +142,12 @@ class Networks:
         members = range(len(self._arranged_networks))
         if len(block) < _LONG or self.parameters.embedding is None or self.n_members == 1:
             return [run(member) for member in members]
-        with ThreadPoolExecutor(available_cores()) as threads:
-            return list(threads.map(run, members))
+        try:
+            with ThreadPoolExecutor(available_cores()) as threads:
+                calls = [threads.submit(run, member) for member in members]
+        except RuntimeError:  # there are no threads to be had: Python is ending, or a limit is reached
+            return [run(member) for member in members]
+        return [call.result() for call in calls]
 
     def _as_seen(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
         """Draw clipped channels in, and fill missing values with the member's own means."""

@@ -12,6 +12,7 @@ from castlereg.network import WAVES, Activation, Parameters
 # Rows of every matrix product. All products have one shape, however many rows a call has, so that a prediction does not
 # depend on the other rows. But for wide tables they are too small for threads of BLAS, which cost more than they save.
 ROWS_OF_A_PRODUCT = 16
+_LARGEST = 1e15  # size of encoded values that float32 multiplies without overflow; larger ones count as this
 
 Floats = NDArray[np.floating[Any]]
 Repeated = dict[tuple[int, ...], NDArray[np.float64]]  # values of channels, once for each of their waves
@@ -69,7 +70,8 @@ class TargetNetwork(NamedTuple):
         ``repeated`` keeps what networks share that embed the same channels of the same rows.
         """
         (weights, bias), *hidden = self.layers
-        z = _product(x.astype(weights.dtype, copy=False), weights)
+        inside = x if weights.dtype == x.dtype else np.clip(x, -_LARGEST, _LARGEST)
+        z = _product(inside.astype(weights.dtype, copy=False), weights)
         if self.embedded:
             if self.embedded not in repeated:
                 repeated[self.embedded] = x[:, np.repeat(self.embedded, WAVES)]

@@ -227,3 +227,7 @@ def test_plugins_are_found_by_their_entry_points(monkeypatch: pytest.MonkeyPatch
     assert not accelerators._has_plugin.__wrapped__()
     found.append("cuda12")
     assert accelerators._has_plugin.__wrapped__()
+
+
+def test_a_model_without_training_adds_no_name() -> None:
+    assert choice.all_names(["", "native"]) == "native"

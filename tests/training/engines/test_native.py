@@ -518,3 +518,9 @@ def test_estimators_say_what_trained_them() -> None:
     X = rng.normal(size=(60, 3))
     model = CastleRegressor(recipe=Recipe(engine="native"), max_epochs=3).fit(X, X[:, 0])
     assert model.engine_ == "native"
+
+
+def test_a_network_may_train_without_ever_stopping_early() -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    recipe = Recipe(engine="native", patience=2**31 - 1)
+    assert CastleRegressor(recipe=recipe, max_epochs=2, random_state=0).fit(X, X[:, 0]).engine_ == "native"

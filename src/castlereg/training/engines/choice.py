@@ -48,4 +48,4 @@ def all_names(names: Iterable[str]) -> str:
     >>> all_names(["native", "jax", "native"]), all_names(["jax", "jax"])
     ('jax, native', 'jax')
     """
-    return ", ".join(sorted({name for joined in names for name in joined.split(", ")}))
+    return ", ".join(sorted({name for joined in names for name in joined.split(", ") if name}))
