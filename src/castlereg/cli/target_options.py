@@ -1,4 +1,4 @@
-"""What ``castlereg fit`` is told of the target: what its errors cost, and in which direction columns move it."""
+"""Options of ``castlereg fit`` for the target: its loss, and the columns it rises or falls with."""
 
 from __future__ import annotations
 
