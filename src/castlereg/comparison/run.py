@@ -20,17 +20,20 @@ from tqdm.auto import tqdm
 from castlereg.comparison.methods import Candidates, checked_methods
 from castlereg.comparison.result import Comparison
 from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.rows import Split, splits_with_test_rows
+from castlereg.data.rows import Rows, Split, splits_with_test_rows
 from castlereg.data.schema import named_columns
 from castlereg.data.table import Table
 from castlereg.data.targets import fit_target, inferred_task
 from castlereg.estimators import NetworkClassifier, NetworkRegressor
 from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_training_rows, seed_sequence
+from castlereg.fitted.held_out import HeldOut
 from castlereg.fitted.networks import Networks
+from castlereg.fitted.thresholds import by_node, selected_columns
 from castlereg.notices import shows_progress, warn_user
 from castlereg.options import check_choice, check_fraction, check_integer, did_you_mean
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.regularizers import Regularizer
+from castlereg.regularizers.castle import castle_of
 from castlereg.search.grid import FoldGrid, train_folds
 from castlereg.training import Plan
 from castlereg.training.plan import Start
@@ -92,7 +95,8 @@ def compare(
         Show a progress bar; by default in a terminal or notebook.
     **network
         Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``,
-        ``unusable_columns``, ``recipe``, ``learning_rate``, ``max_epochs``.
+        ``unusable_columns``, ``recipe``, ``learning_rate``, ``max_epochs``. With ``Recipe(refit=True)``, methods with
+        CASTLE select columns and are trained anew on these without it.
 
     Examples
     --------
@@ -146,12 +150,12 @@ def held_out_splits(
 class _Problem:
     """A checked and encoded table, and what training and scoring need."""
 
-    cells: NDArray[np.float64]
-    target: NDArray[Any]
+    rows: Rows  # coded, in the user's order
     table: Table
     preprocessing: Preprocessing
     plan: Plan
     seed: np.random.SeedSequence
+    refit: bool  # whether methods with CASTLE are trained anew on the columns that it selects
 
     @classmethod
     def read(cls, X: ArrayLike, y: ArrayLike, task: str, random_state: Seed, network: dict[str, Any]) -> _Problem:
@@ -177,7 +181,16 @@ class _Problem:
         assert rows.index is not None  # rows are in their own order
         rows = rows.take(np.argsort(rows.index))  # in the user's order
         table = preprocessing.table(rows)
-        return cls(rows.columns.cells, rows.targets[0], table, preprocessing, plan, seed_sequence(random_state))
+        refit = model.recipe is not None and model.recipe.refit
+        return cls(rows, table, preprocessing, plan, seed_sequence(random_state), refit)
+
+    @property
+    def cells(self) -> NDArray[np.float64]:
+        return self.rows.columns.cells
+
+    @property
+    def target(self) -> NDArray[Any]:
+        return self.rows.targets[0]
 
     @property
     def is_classification(self) -> bool:
@@ -205,25 +218,41 @@ class _Problem:
         """Train a method on all folds of all splits at once; return the scores of each split, and the seconds."""
         begun = time.perf_counter()
         folds = [fold for split in splits for fold in split.folds]
+        seeds = [fit_stream(self.seed, OfFit.NETWORKS, fold) for fold in range(len(folds))]
+        plan = self.plan if input_init is None else replace(self.plan, input_init=input_init)
         try:
-            grid = train_folds(
-                self.table,
-                folds,
-                self.plan if input_init is None else replace(self.plan, input_init=input_init),
-                candidates=candidates,
-                seeds=[fit_stream(self.seed, OfFit.NETWORKS, fold) for fold in range(len(folds))],
-                progress=progress,
-            )
+            grid = train_folds(self.table, folds, plan, candidates=candidates, seeds=seeds, progress=progress)
+            of_splits = np.split(np.arange(len(folds)), np.cumsum([len(split.folds) for split in splits])[:-1])
+            scored = []
+            for number, (split, of_split) in enumerate(zip(splits, of_splits, strict=True)):
+                of_folds = grid.of(of_split)
+                chosen = _chosen_strengths(of_folds.candidates, of_folds.best)
+                if self.refit and castle_of(of_folds.candidates[of_folds.best]) is not None:
+                    of_folds = self._refitted(split, of_folds, plan, [seeds[fold] for fold in of_split])
+                scored.append(self._scored({"method": method, "split": number}, chosen, split, of_folds))
         except FloatingPointError as error:
             raise FloatingPointError(f"method {method!r}: {error}") from error
-        of_splits = np.split(np.arange(len(folds)), np.cumsum([len(split.folds) for split in splits])[:-1])
-        scored = [
-            self._scored({"method": method, "split": number}, split, grid.of(of_split))
-            for number, (split, of_split) in enumerate(zip(splits, of_splits, strict=True))
-        ]
         return scored, time.perf_counter() - begun
 
-    def _scored(self, names: dict[str, Any], split: Split, grid: FoldGrid) -> tuple[pd.DataFrame, dict[str, Any]]:
+    def _refitted(self, split: Split, grid: FoldGrid, plan: Plan, seeds: Sequence[np.random.SeedSequence]) -> FoldGrid:
+        """Train the best candidate's folds anew without CASTLE, on the columns that its networks need."""
+        best, trained = grid.best, grid.trained(grid.best)
+        networks = Networks.of(self.preprocessing, grid.networks(best, trained))
+        held_out = HeldOut.of(self.preprocessing.targets, [self.rows], [split.folds[fold][1] for fold in trained])
+        used = np.ones((len(split.folds), networks.layout.n_features), bool)
+        used[trained] = selected_columns(networks, held_out)
+        return train_folds(
+            self.table,
+            split.folds,
+            plan,
+            candidates=[[part for part in grid.candidates[best] if castle_of([part]) is None]],
+            seeds=seeds,
+            used=by_node(used, self.preprocessing),
+        )
+
+    def _scored(
+        self, names: dict[str, Any], chosen: str, split: Split, grid: FoldGrid
+    ) -> tuple[pd.DataFrame, dict[str, Any]]:
         best, trained, n_folds = grid.best, grid.trained(grid.best), len(split.folds)
         if len(trained) < n_folds:
             failed = f"{n_folds - len(trained)} of {n_folds} networks never had a finite loss"
@@ -238,7 +267,7 @@ class _Problem:
         of_folds = {"fold": np.arange(n_folds), "score": scores, "validation_loss": grid.losses[best]}
         of_split = {
             "score": self._score(predicted.mean(axis=0), split),
-            "chosen": _chosen_strengths(grid.candidates, best),
+            "chosen": chosen,
             "unit": self._unit(split),
         }
         return pd.DataFrame(names | of_folds), names | of_split

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from castlereg.paper.experiments.description import Experiment, Record, Scale, S
 from castlereg.paper.experiments.protocol import castle_candidates, fold_scores
 from castlereg.paper.experiments.real_classification import RealClassification
 from castlereg.paper.experiments.real_regression import RealRegression
-from castlereg.paper.experiments.real_tables import FOLD, RealTables
+from castlereg.paper.experiments.real_tables import FOLD, RealTables, protocol_of
 from castlereg.regularizers import Castle
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ PARTS: dict[str, Candidates] = {
 _WHOLE = "L + R + V"
 _NONE = "none"
 _TASKS: dict[str, RealTables] = {"regression": RealRegression(), "classification": RealClassification()}
-_LEFT_OUT = {"standard": ("CM",)}  # a hundred columns, four betas, four variants
 
 
 class Ablation(Experiment):
@@ -47,12 +46,9 @@ class Ablation(Experiment):
         for task, real in _TASKS.items():
             if scale == "quick" and task == "classification":
                 continue
-            seen = {(u["table"], u["variant"], u["split"], u["cv"], u["max_epochs"]) for u in real.units(scale)}
-            for table, variant, split, cv, epochs in sorted(seen, key=str):
-                if table in _LEFT_OUT.get(scale, ()) or (scale == "standard" and int(split) > 1):
-                    continue
-                shared: dict[str, Any] = {"table": table, "variant": variant, "split": split, "cv": cv}
-                units += [{**shared, "task": task, "max_epochs": epochs, "part": part} for part in PARTS]
+            whole = [unit for unit in real.units(scale) if unit["method"] == "CASTLE"]
+            shared = [{name: value for name, value in unit.items() if name != "method"} for unit in whole]
+            units += [{**unit, "task": task, "part": part} for unit in shared for part in PARTS]
         return units
 
     def measure(self, settings: Settings) -> list[Record]:
@@ -63,9 +59,7 @@ class Ablation(Experiment):
             data.y,
             PARTS[str(settings["part"])],
             task=str(settings["task"]),
-            seed=int(settings["split"]),
-            cv=int(settings["cv"]),
-            max_epochs=int(settings["max_epochs"]),
+            **protocol_of(settings),
         )
 
     def cost(self, settings: Settings) -> float:

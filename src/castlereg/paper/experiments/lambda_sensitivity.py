@@ -10,7 +10,7 @@ import pandas as pd
 from castlereg.comparison.methods import CASTLE_BETAS
 from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings, Verdict
 from castlereg.paper.experiments.protocol import fold_scores, ranks
-from castlereg.paper.experiments.synthetic_ranks import world_rows
+from castlereg.paper.experiments.synthetic_ranks import STANDARD_FOLDS, castle_cost, world_rows
 from castlereg.regularizers import Castle
 
 if TYPE_CHECKING:
@@ -31,15 +31,16 @@ class LambdaSensitivity(Experiment):
         if scale == "quick":
             n_draws, largest, rows, cv, epochs = 1, 6, (100, 101), 2, 3
         elif scale == "standard":
-            n_draws, largest, rows, cv, epochs = 8, 30, (1000, 2000), 5, 200
+            n_draws, largest, rows, cv, epochs = 10, 80, (1000, 5000), 10, 200
         else:
             n_draws, largest, rows, cv, epochs = 50, 150, (1000, 5000), 10, 200
+        folds = STANDARD_FOLDS if scale == "standard" else {}
         units: list[Settings] = []
         for draw in range(n_draws):
             rng = np.random.default_rng([draw, largest])
             sizes = {"n_nodes": int(rng.integers(min(10, largest), largest + 1)), "n_rows": int(rng.integers(*rows))}
             units += [
-                {**sizes, "n_noise": 0, "draw": draw, "reg_lambda": value, "cv": cv, "max_epochs": epochs}
+                {**sizes, "n_noise": 0, "draw": draw, "reg_lambda": value, "cv": cv, **folds, "max_epochs": epochs}
                 for value in (LAMBDAS[1:3] if scale == "quick" else LAMBDAS)
             ]
         return units
@@ -54,14 +55,14 @@ class LambdaSensitivity(Experiment):
             task="regression",
             seed=int(settings["draw"]),
             cv=int(settings["cv"]),
+            folds=int(settings["folds"]) if "folds" in settings else None,
             test_size=2000,
             max_epochs=int(settings["max_epochs"]),
         )
 
     def cost(self, settings: Settings) -> float:
-        """Guess: the products of all sub-networks."""
-        steps = int(settings["n_rows"]) / 32 * int(settings["max_epochs"]) / 2 * int(settings["cv"])
-        return 1 + 4 * steps * (4e-5 + 8e-9 * int(settings["n_nodes"]) ** 3)
+        """Guess by nodes, rows and folds."""
+        return 1 + castle_cost(settings)
 
     def _ranked(self, results: pd.DataFrame) -> pd.DataFrame:
         results = results.assign(method=results["reg_lambda"])

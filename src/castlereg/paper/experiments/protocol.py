@@ -4,14 +4,42 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from castlereg.comparison import compare
-from castlereg.comparison.methods import CASTLE_BETAS, PAPER_METHODS, Candidates
+from castlereg.comparison.methods import CASTLE_BETAS, LATER_METHODS, PAPER_METHODS, Candidates
+from castlereg.comparison.run import held_out_splits
+from castlereg.estimators.recipe import Recipe
 from castlereg.paper.experiments.description import Record
 from castlereg.regularizers import Castle
 
 METHODS: Final = tuple(PAPER_METHODS)
+TWELVE: Final = (*METHODS, *LATER_METHODS)
+
+# Our own searches, beside the paper's ten methods and the two later ones.
+WIDE_GRID: Final = "CASTLE, wide grid"
+REFIT: Final = "CASTLE, refit"
+OURS: Final = (WIDE_GRID, REFIT)
+_LAMBDAS, _BETAS = (0.01, 0.1, 1.0), (0.0001, *CASTLE_BETAS)
+
+_CANDIDATES: Final[dict[str, Candidates]] = {
+    **PAPER_METHODS,
+    **LATER_METHODS,
+    WIDE_GRID: tuple((Castle(beta, value),) for value in _LAMBDAS for beta in _BETAS),
+    REFIT: PAPER_METHODS["CASTLE"],
+}
+
+
+def method_scores(method: str, X: Any, y: Any, **options: Any) -> list[Record]:
+    """Score a method by name, see :func:`fold_scores`: one of the twelve, or one of our searches.
+
+    ``"CASTLE, wide grid"`` chooses among fifteen pairs of lambda and beta; ``"CASTLE, refit"`` trains plain networks on
+    the columns that CASTLE selects.
+    """
+    if method == REFIT:
+        options["recipe"] = Recipe(refit=True)
+    return fold_scores(X, y, _CANDIDATES[method], **options)
 
 
 def castle_candidates(**switches: Any) -> Candidates:
@@ -27,6 +55,7 @@ def fold_scores(
     task: str,
     seed: int,
     cv: int,
+    folds: int | None = None,
     test_size: float | int = 0.2,
     input_init: str = "small",
     **network: Any,
@@ -44,6 +73,8 @@ def fold_scores(
     task : {"regression", "classification"}
     seed : int
     cv : int
+    folds : int, optional
+        Train only this many of the folds, the first ones: networks of large graphs take hours. By default all.
     test_size : float or int
     input_init : {"small", "glorot"}
     **network
@@ -59,7 +90,7 @@ def fold_scores(
         X,
         y,
         methods={"method": [list(candidate) for candidate in candidates]},
-        cv=cv,
+        cv=cv if folds is None else _first_folds(X, y, folds, task=task, cv=cv, test_size=test_size, seed=seed),
         test_size=test_size,
         task=task,  # type: ignore[arg-type]
         random_state=seed,
@@ -74,6 +105,16 @@ def fold_scores(
         "unit": float(of_split["unit"]),
     }
     return [{"fold": int(row.fold), "score": float(row.score), **shared} for row in result.scores.itertuples()]
+
+
+def _first_folds(
+    X: Any, y: Any, folds: int, *, task: Any, cv: int, test_size: float | int, seed: int
+) -> list[tuple[Any, Any]]:
+    """Return the first folds that ``cv`` would cut, as positions among the rows that are not held out."""
+    (split,) = held_out_splits(X, y, task=task, cv=cv, n_splits=1, test_size=test_size, random_state=seed)
+    position = np.empty(len(y), np.int64)
+    position[split.rest] = np.arange(len(split.rest))
+    return [(position[train], position[held]) for train, held in split.folds[:folds]]
 
 
 def ranks(results: pd.DataFrame, within: list[str], *, higher_is_better: bool = False) -> pd.Series:

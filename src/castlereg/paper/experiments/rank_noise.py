@@ -20,11 +20,11 @@ class RankNoise(SyntheticRanks):
         """List graphs with more and more noise."""
         if scale == "quick":
             cases = [{"n_nodes": 4, "n_rows": 100, "n_noise": 2, "draw": 0}]
-            return worlds(cases, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))
-        nodes, columns, n_draws = (20, (0, 20, 40), 3) if scale == "standard" else (50, (0, 20, 40, 60, 80, 100), 10)
+            return worlds(cases, scale, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))
+        nodes, n_draws = 50, 2 if scale == "standard" else 10
         cases = [
             {"n_nodes": nodes, "n_rows": 50 * nodes, "n_noise": noise, "draw": draw}
-            for noise in columns
+            for noise in (0, 20, 40, 60, 80, 100)
             for draw in range(n_draws)
         ]
-        return worlds(cases, cv=5 if scale == "standard" else 10)
+        return worlds(cases, scale)

@@ -24,15 +24,15 @@ class RankRows(SyntheticRanks):
         """List data of growing size."""
         if scale == "quick":
             cases = [{"n_nodes": 6, "n_rows": 100, "n_noise": 0, "draw": 0}]
-            return worlds(cases, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))
-        draws = {10: 6, 25: 1} if scale == "standard" else {10: 10, 50: 10, 100: 10, 150: 10}
+            return worlds(cases, scale, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))
+        draws = {10: 10, 50: 4, 100: 1} if scale == "standard" else dict.fromkeys((10, 50, 100, 150), 10)
         cases = [
             {"n_nodes": nodes, "n_rows": alpha * nodes, "n_noise": 0, "draw": draw}
             for alpha in (20, 50, 100, 150, 200)
             for nodes, n_draws in draws.items()
             for draw in range(n_draws)
         ]
-        return worlds(cases, cv=5 if scale == "standard" else 10)
+        return worlds(cases, scale)
 
     def ranked(self, results: pd.DataFrame) -> pd.DataFrame:
         """Add ranks, and rows per node."""

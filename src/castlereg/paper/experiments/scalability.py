@@ -33,8 +33,6 @@ class Scalability(Experiment):
         rows: tuple[int, ...]
         if scale == "quick":
             features, rows = (5, 8), (200,)
-        elif scale == "standard":
-            features, rows = (10, 50, 100, 200), (500, 1000, 2000, 4000, 8000)
         else:
             features, rows = (10, 50, 100, 200, 300, 400), (500, 1000, 2000, 4000, 8000, 16000, 32000)
         few = rows[0] if scale == "quick" else 1000

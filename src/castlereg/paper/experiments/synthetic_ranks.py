@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pandas as pd
 
 from castlereg.comparison.methods import PAPER_METHODS
-from castlereg.paper.experiments.description import Experiment, Record, Settings, Verdict
+from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings, Verdict
 from castlereg.paper.experiments.lines import rank_lines
 from castlereg.paper.experiments.protocol import METHODS, fold_scores, ranks
 from castlereg.paper.problems import random_problem
@@ -19,9 +19,24 @@ if TYPE_CHECKING:
 WORLD = ["n_nodes", "n_rows", "n_noise", "draw"]
 
 
-def worlds(cases: list[dict[str, int]], *, cv: int, max_epochs: int = 200, methods: Any = METHODS) -> list[Settings]:
+STANDARD_FOLDS: Final = {"folds": 2}  # of ten: more graphs tell more than more folds of one
+
+
+def worlds(
+    cases: list[dict[str, int]], scale: Scale, *, cv: int = 10, max_epochs: int = 200, methods: Any = METHODS
+) -> list[Settings]:
     """List world x method, of worlds that say ``n_nodes``, ``n_rows``, ``n_noise`` and ``draw``."""
-    return [{**case, "method": method, "cv": cv, "max_epochs": max_epochs} for case in cases for method in methods]
+    folds = STANDARD_FOLDS if scale == "standard" else {}
+    return [
+        {**case, "method": method, "cv": cv, **folds, "max_epochs": max_epochs} for case in cases for method in methods
+    ]
+
+
+def castle_cost(settings: Settings, n_candidates: int = 4) -> float:
+    """Guess the seconds of CASTLE on one core: the products of all sub-networks, and what each step costs at least."""
+    nodes = int(settings["n_nodes"]) + int(settings["n_noise"])
+    steps = int(settings["n_rows"]) / 32 * int(settings["max_epochs"]) / 2
+    return n_candidates * int(settings.get("folds", settings["cv"])) * steps * (1e-5 + 1.8e-9 * nodes**3)
 
 
 def world_rows(settings: Settings, n_test_rows: int = 1000) -> tuple[pd.DataFrame, pd.Series]:
@@ -57,17 +72,15 @@ class SyntheticRanks(Experiment):
             task="regression",
             seed=int(settings["draw"]),
             cv=int(settings["cv"]),
+            folds=int(settings["folds"]) if "folds" in settings else None,
             test_size=1000,
             max_epochs=int(settings["max_epochs"]),
         )
 
     def cost(self, settings: Settings) -> float:
-        """Guess: the products of all sub-networks, or of one, and what each step costs at least."""
-        nodes = int(settings["n_nodes"]) + int(settings["n_noise"])
-        steps = int(settings["n_rows"]) / 32 * int(settings["max_epochs"]) / 2 * int(settings["cv"])
-        if settings["method"] == "CASTLE":
-            return 1 + 4 * steps * (4e-5 + 8e-9 * nodes**3)
-        return 2 + 2 * steps * (2e-5 + 8e-9 * nodes**2)
+        """Guess by nodes, rows and folds."""
+        whole = castle_cost(settings)
+        return whole if settings["method"] == "CASTLE" else 1 + whole / (int(settings["n_nodes"]) * 2)
 
     def ranked(self, results: pd.DataFrame) -> pd.DataFrame:
         """Add ranks, the best having the highest."""

@@ -34,8 +34,9 @@ class ToyLinear(ToyTable):
             draws, cv, epochs = {100: 1}, 2, 3
             methods: tuple[str, ...] = ("Baseline", "CASTLE")
         else:
-            standard = {500: 4, 1000: 4, 5000: 1, 10000: 1}
-            draws = standard if scale == "standard" else dict.fromkeys((500, 1000, 5000, 10000, 50000), 10)
+            draws = dict.fromkeys((500, 1000, 5000, 10000, 50000), 10)
+            if scale == "standard":
+                draws[50000] = 2
             cv, epochs = 10, 200
             methods = (*METHODS, _CASTLE_NETWORK)
         return [

@@ -28,7 +28,7 @@ class ToyNonlinear(ToyTable):
         if scale == "quick":
             draws, cv, epochs = {100: 1}, 2, 3
         else:
-            draws = {500: 5, 1000: 5, 5000: 2} if scale == "standard" else {500: 10, 1000: 10, 5000: 10}
+            draws = dict.fromkeys((500, 1000, 5000), 10)
             cv, epochs, methods = 10, 200, METHODS
         return [
             {"function": function, "n_rows": n, "draw": draw, "method": method, "cv": cv, "max_epochs": epochs}

@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from castlereg.comparison.methods import PAPER_METHODS
 from castlereg.paper.datasets import load
 from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings, Verdict
-from castlereg.paper.experiments.protocol import fold_scores, ranks
+from castlereg.paper.experiments.protocol import OURS, method_scores, ranks
 from castlereg.paper.experiments.real_classification import RealClassification
 from castlereg.paper.experiments.real_regression import RealRegression
-from castlereg.paper.experiments.real_tables import FOLD, RealTables
+from castlereg.paper.experiments.real_tables import FOLD, RealTables, protocol_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _TASKS: dict[str, RealTables] = {"regression": RealRegression(), "classification": RealClassification()}
-_STANDARD_SPLITS = 1
 
 
 class UsualStart(Experiment):
@@ -40,22 +38,20 @@ class UsualStart(Experiment):
             {**unit, "task": task, "input_init": "glorot"}
             for task, real in _TASKS.items()
             for unit in real.units(scale)
-            if unit["method"] != "CASTLE" and (scale != "standard" or int(unit["split"]) < _STANDARD_SPLITS)
+            if unit["method"] not in ("CASTLE", *OURS)
             if scale != "quick" or task == "regression"
         ]
 
     def measure(self, settings: Settings) -> list[Record]:
         """Score one method on one split of one table."""
         data = load(str(settings["table"]), variant=str(settings["variant"]))
-        return fold_scores(
+        return method_scores(
+            str(settings["method"]),
             data.X,
             data.y,
-            PAPER_METHODS[str(settings["method"])],
             task=str(settings["task"]),
-            seed=int(settings["split"]),
-            cv=int(settings["cv"]),
             input_init=str(settings["input_init"]),
-            max_epochs=int(settings["max_epochs"]),
+            **protocol_of(settings),
         )
 
     def cost(self, settings: Settings) -> float:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from castlereg.estimators.regressor import CastleRegressorCV
 from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings
+from castlereg.paper.experiments.synthetic_ranks import castle_cost
 from castlereg.paper.problems import random_problem
 from castlereg.paper.targets import roles
 
@@ -27,11 +28,11 @@ class WeightRoles(Experiment):
         """List graphs with and without noise columns."""
         if scale == "quick":
             return [{"n_nodes": 6, "n_noise": 2, "n_rows": 100, "draw": 0, "cv": 2, "max_epochs": 3}]
-        sizes, n_draws = (((10, 0), (10, 20), (20, 0)), 10) if scale == "standard" else (((50, 0), (50, 50)), 10)
+        sizes = ((10, 0), (10, 20), (20, 0), (50, 0)) if scale == "standard" else ((50, 0), (50, 50))
         return [
             {"n_nodes": nodes, "n_noise": noise, "n_rows": 50 * nodes, "draw": draw, "cv": 5, "max_epochs": 200}
             for nodes, noise in sizes
-            for draw in range(n_draws)
+            for draw in range(10)
         ]
 
     def measure(self, settings: Settings) -> list[Record]:
@@ -62,9 +63,7 @@ class WeightRoles(Experiment):
 
     def cost(self, settings: Settings) -> float:
         """Guess by nodes and rows."""
-        nodes = int(settings["n_nodes"]) + int(settings["n_noise"])
-        steps = int(settings["n_rows"]) / 32 * int(settings["max_epochs"]) / 2 * int(settings["cv"])
-        return 2 + 4 * steps * (4e-5 + 8e-9 * nodes**3)
+        return 1 + castle_cost(settings)
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
         """Mean weight by kind of column, over graphs."""
