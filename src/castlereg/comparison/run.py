@@ -26,6 +26,7 @@ from castlereg.data.table import Table
 from castlereg.data.targets import fit_target, inferred_task
 from castlereg.estimators import NetworkClassifier, NetworkRegressor
 from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_training_rows, seed_sequence
+from castlereg.estimators.recipe import Recipe
 from castlereg.fitted.held_out import HeldOut
 from castlereg.fitted.networks import Networks
 from castlereg.fitted.thresholds import by_node, selected_columns
@@ -165,6 +166,10 @@ class _Problem:
             hint = did_you_mean(option, known) or f"; the options are {', '.join(known)}"
             raise TypeError(f"compare() has no option {option!r}{hint}")
         is_classification = (inferred_task(y)[0] if task == "auto" else task) == "classification"
+        recipe = network.get("recipe")
+        refit = isinstance(recipe, Recipe) and recipe.refit
+        if refit:  # not of a network without CASTLE, which this model stands for
+            network = {**network, "recipe": replace(recipe, refit=False)}
         model: NetworkEstimator = (NetworkClassifier if is_classification else NetworkRegressor)(**network)
         rows, names = read_training_rows(model, X, y)
         if len(rows.targets) > 1:
@@ -181,7 +186,6 @@ class _Problem:
         assert rows.index is not None  # rows are in their own order
         rows = rows.take(np.argsort(rows.index))  # in the user's order
         table = preprocessing.table(rows)
-        refit = model.recipe is not None and model.recipe.refit
         return cls(rows, table, preprocessing, plan, seed_sequence(random_state), refit)
 
     @property

@@ -22,6 +22,7 @@ from castlereg.paper.experiments.tree_models import TreeModels
 from castlereg.paper.experiments.usual_start import UsualStart
 from castlereg.paper.experiments.weights_with_parents import WeightsWithParents
 from castlereg.paper.experiments.weights_without_parents import WeightsWithoutParents
+from castlereg.paper.experiments.when_it_pays import WhenItPays
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     one.name: one
@@ -42,6 +43,7 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
         DatasetTable(),
         TreeModels(),
         UsualStart(),
+        WhenItPays(),
     )
 }
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _TASKS: dict[str, RealTables] = {"regression": RealRegression(), "classification": RealClassification()}
 _OURS = ("Baseline", "CASTLE")
-_STANDARD_SPLITS = 2
+_STANDARD_SPLITS = 1
 
 
 def _forest(task: str) -> Any:

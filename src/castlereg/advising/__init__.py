@@ -1,0 +1,6 @@
+"""Whether CASTLE is likely to pay on a table, before anything is trained."""
+
+from castlereg.advising.advise import Advice, advice
+from castlereg.advising.facts import TableFacts, table_facts
+
+__all__ = ["Advice", "TableFacts", "advice", "table_facts"]
