@@ -30,7 +30,7 @@ LEVELS: list[tuple[str, ...]] = [
     ("structural",),
     ("estimators",),
     ("synthetic", "persistence", "onnx", "comparison", "evaluation", "explanation", "integrations", "torch"),
-    ("report",),
+    ("report", "advising"),
     ("cli", "paper", "callbacks"),
 ]
 RANK = {name: rank for rank, names in enumerate(LEVELS) for name in names}

@@ -9,6 +9,7 @@ __version__ = "0.2.0.dev0"
 
 # Names are imported when they are used, so that `import castlereg` and `castlereg --help` do not wait for JAX.
 _HOMES = {
+    "Advice": "advising",
     "Castle": "regularizers",
     "CausalGraph": "graph",
     "Comparison": "comparison",
@@ -19,6 +20,7 @@ _HOMES = {
     "Recipe": "estimators.recipe",
     "ShapValues": "explanation",
     "StructuralModel": "structural",
+    "advice": "advising",
     "compare": "comparison",
     "evaluate": "evaluation",
     "explain": "explanation",
@@ -36,6 +38,7 @@ _SUBMODULES = {
 }
 
 __all__ = [
+    "Advice",
     "Castle",
     "CastleClassifier",
     "CastleClassifierCV",
@@ -56,6 +59,7 @@ __all__ = [
     "Recipe",
     "ShapValues",
     "StructuralModel",
+    "advice",
     "compare",
     "evaluate",
     "explain",
@@ -69,6 +73,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from castlereg.advising import Advice, advice
     from castlereg.comparison import Comparison, compare
     from castlereg.estimators import (
         CastleClassifier,

@@ -312,3 +312,18 @@ def test_verbose_shows_a_progress_bar(diabetes: Any, capsys: pytest.CaptureFixtu
     assert "comparing" in capsys.readouterr().err
     compare(*diabetes, methods=["Baseline"], verbose=False, **QUICK)
     assert capsys.readouterr().err == ""
+
+
+def test_a_refit_trains_plain_networks_on_the_columns_that_castle_selects() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 8))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(300)
+    options: dict[str, Any] = {"cv": 3, "max_epochs": 60, "random_state": 0, "learning_rate": 1e-2}
+    methods = {"Baseline": [[]], "CASTLE": [[Castle(0.1)]]}
+    usual = compare(X, y, methods=methods, **options)
+    refitted = compare(X, y, methods=methods, recipe=Recipe(refit=True), **options)
+    scores = {name: of.scores.set_index("method")["score"] for name, of in (("usual", usual), ("refit", refitted))}
+    assert (scores["refit"]["Baseline"] == scores["usual"]["Baseline"]).all()  # has nothing to select by
+    assert (scores["refit"]["CASTLE"] < scores["usual"]["Baseline"].to_numpy()).all()  # one column of eight matters
+    known = compare(X[:, :1], y, methods=["Baseline"], hidden_layer_sizes=(9, 9), **options)
+    assert scores["refit"]["CASTLE"].mean() == pytest.approx(known.scores["score"].mean(), rel=0.5)

@@ -168,7 +168,7 @@ class _Problem:
         is_classification = (inferred_task(y)[0] if task == "auto" else task) == "classification"
         recipe = network.get("recipe")
         refit = isinstance(recipe, Recipe) and recipe.refit
-        if refit:  # not of a network without CASTLE, which this model stands for
+        if isinstance(recipe, Recipe):  # the model here is a network without CASTLE, which has no refit
             network = {**network, "recipe": replace(recipe, refit=False)}
         model: NetworkEstimator = (NetworkClassifier if is_classification else NetworkRegressor)(**network)
         rows, names = read_training_rows(model, X, y)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
 from castlereg.cli import app
 from castlereg.paper.experiments import SCALES, printed
-from castlereg.paper.experiments.protocol import METHODS, ranks
+from castlereg.paper.experiments.protocol import METHODS, REFIT, fold_scores, ranks, ranks_among
 from castlereg.paper.experiments.registry import EXPERIMENTS
 from castlereg.work import item_key
 
@@ -59,3 +60,20 @@ def test_printed_figures_are_those_of_the_paper() -> None:
     assert printed.LINEAR_TOY.query("row == 'CASTLE' and column == 50000")["mean"].item() == 1.004
     whole = printed.ABLATION_REGRESSION.query("column == 'L + R + V'").set_index("row")["mean"]
     assert (whole == regression.loc[whole.index, "CASTLE"]).all()
+
+
+def test_a_search_of_ours_is_ranked_in_the_place_of_castle() -> None:
+    results = pd.DataFrame({"method": ["Baseline", "L1", "CASTLE", REFIT], "score": [0.4, 0.2, 0.3, 0.1]})
+    results["fold"] = 0
+    assert ranks_among(results, METHODS, ["fold"]).tolist() == [1, 3, 2, 3]
+    without = results[results["method"] != REFIT]
+    assert ranks_among(without, METHODS, ["fold"]).tolist() == [1, 3, 2]
+
+
+def test_the_first_folds_are_those_of_a_whole_run() -> None:
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.standard_normal((120, 3))), pd.Series(rng.standard_normal(120))
+    options = {"task": "regression", "seed": 3, "cv": 4, "max_epochs": 3}
+    whole = fold_scores(X, y, ((),), **options)
+    first = fold_scores(X, y, ((),), folds=2, **options)
+    assert [record["score"] for record in first] == [record["score"] for record in whole[:2]]

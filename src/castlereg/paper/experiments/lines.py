@@ -21,6 +21,8 @@ COLOURS = {
     "Batch Norm": "#f08c00",
     "Input Noise": "#0c8599",
     "MixUp": "#e64980",
+    "TANGOS": "#66a80f",
+    "Deep Lasso": "#5f3dc4",
 }
 
 

@@ -148,6 +148,7 @@ def rule_on_others(rule: dict[str, Any], results: pd.DataFrame) -> str:
     return (
         f"on {check['tables']:.0f} tables that had no part in the rule ({check['cases']:.0f} cases): rank correlation "
         f"of expected and measured gain {check['rank correlation']:.2f}; {100 * check['inside the range']:.0f} % of "
-        f"the gains are within the range that should hold 80 %; median gain {check['gain where more is expected']:.1f} % "
-        f"where the rule expects more than usual, {check['gain elsewhere']:.1f} % elsewhere"
+        f"the gains are within the range that should hold 80 %; median gain "
+        f"{check['gain where more is expected']:.1f} % where the rule expects more than usual, "
+        f"{check['gain elsewhere']:.1f} % elsewhere"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -136,3 +137,19 @@ def ranks(results: pd.DataFrame, within: list[str], *, higher_is_better: bool = 
     groups = results.groupby(within, sort=False)["score"]
     ranked = groups.rank(ascending=higher_is_better)
     return ranked.where(groups.transform("size") == results["method"].nunique())
+
+
+def ranks_among(results: pd.DataFrame, methods: Sequence[str], within: list[str], **options: Any) -> pd.Series:
+    """Rank some of the methods as :func:`ranks` does; rows of other methods have no rank.
+
+    Our searches are ranked one at a time, each in CASTLE's place.
+    """
+    among = results[results["method"].isin(methods)]
+    ranked = ranks(among, within, **options) if len(among) else pd.Series(dtype=float)
+    for search in OURS:
+        challengers = [method for method in methods if method != "CASTLE"]
+        of_search = results[results["method"].isin([*challengers, search])]
+        if "CASTLE" in methods and (of_search["method"] == search).any():
+            in_its_place = ranks(of_search, within, **options)
+            ranked = pd.concat([ranked, in_its_place[of_search["method"] == search]])
+    return ranked.reindex(results.index)

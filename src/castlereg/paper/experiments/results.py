@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -108,7 +108,8 @@ def write_page(
         if figure.exists():
             _write(copies / f"{experiment.name}.png", figure.read_bytes())
             copied[experiment.name] = f"images/results/{experiment.name}.png"
-    _write(path, page(experiments, outcomes, scale, copied, when=datetime.now(UTC).date()))
+    made = f"{machine()} {datetime.now(UTC).date().isoformat()}."
+    _write(path, page(experiments, outcomes, scale, copied, made=made))
 
 
 def page(
@@ -117,7 +118,7 @@ def page(
     scale: Scale,
     figures: dict[str, str],
     *,
-    when: date,
+    made: str,
 ) -> str:
     """Write all experiments as one page.
 
@@ -128,7 +129,8 @@ def page(
     scale : str
     figures : dict of str to str
         Where the pictures are, seen from the page, by experiment; not all have one.
-    when : date
+    made : str
+        A sentence on when and with what the results were made.
 
     Returns
     -------
@@ -146,10 +148,10 @@ def page(
     ]
     head = [
         "# The paper's results, run again",
-        f"Every table and figure of the paper at the scale `{scale}`, written by `castlereg experiment --all --scale "
-        f"{scale} --page`. Reasons and figures for each verdict stand in its section.",
+        f"Every table and figure of the paper, and some beyond it, at the scale `{scale}` "
+        "([what that means](experiments.md)). Each section has the reasons and figures for its verdicts.",
         *([markdown_table(pd.DataFrame(verdicts))] if verdicts else []),
-        f"{machine()} {when.isoformat()}. Splits and draws count their seeds from 0.",
+        f"{made} Splits and draws count their seeds from 0.",
     ]
     sections = [
         section(experiment, outcomes[experiment.name], figure=figures.get(experiment.name))

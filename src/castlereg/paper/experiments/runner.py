@@ -93,9 +93,28 @@ def run(
             if done.error:
                 failed[item_key(done.item)] = done.error
             bar.update()
-    own = {one.name: _outcome(one, scale, store, there, failed) for one in listed}
+    return _outcomes(experiments, scale, store, there, failed)
+
+
+def collected(experiments: Sequence[Experiment], scale: Scale, folder: Path) -> dict[str, Outcome]:
+    """Collect the results that a folder has, as :func:`run` returns them, and run nothing."""
+    store = _units_of(folder)
+    there = store.keys()
+    missing = {
+        item_key(experiment.item(unit)): "not run"
+        for experiment in with_sources(experiments)
+        for unit in experiment.units(scale)
+    }
+    return _outcomes(experiments, scale, store, there, {key: why for key, why in missing.items() if key not in there})
+
+
+def _outcomes(
+    experiments: Sequence[Experiment], scale: Scale, store: ResultFolder, before: set[str], failed: dict[str, str]
+) -> dict[str, Outcome]:
+    by_name = {part.name: _outcome(part, scale, store, before, failed) for part in with_sources(experiments)}
     return {
-        experiment.name: _joined([own[one.name] for one in with_sources([experiment])]) for experiment in experiments
+        experiment.name: _joined([by_name[part.name] for part in with_sources([experiment])])
+        for experiment in experiments
     }
 
 

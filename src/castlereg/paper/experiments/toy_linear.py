@@ -36,7 +36,7 @@ class ToyLinear(ToyTable):
         else:
             draws = dict.fromkeys((500, 1000, 5000, 10000, 50000), 10)
             if scale == "standard":
-                draws |= {10000: 5, 50000: 1}
+                draws |= {5000: 5, 10000: 2, 50000: 1}
             cv, epochs = 10, 200
             methods = (*METHODS, _CASTLE_NETWORK)
         return [

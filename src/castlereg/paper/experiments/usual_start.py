@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from castlereg.paper.datasets import load
 from castlereg.paper.experiments.description import Experiment, Record, Scale, Settings, Verdict
-from castlereg.paper.experiments.protocol import OURS, method_scores, ranks
+from castlereg.paper.experiments.protocol import METHODS, OURS, TWELVE, method_scores, ranks_among
 from castlereg.paper.experiments.real_classification import RealClassification
+from castlereg.paper.experiments.real_ranks import critical_difference
 from castlereg.paper.experiments.real_regression import RealRegression
 from castlereg.paper.experiments.real_tables import FOLD, RealTables, protocol_of
 
@@ -58,69 +59,69 @@ class UsualStart(Experiment):
         """Guess as on the real tables."""
         return _TASKS[str(settings["task"])].cost(settings)
 
-    def _ranked(self, results: pd.DataFrame) -> pd.DataFrame:
+    def _ranked(self, results: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
         """Rank CASTLE with its small start among the others with the usual one."""
         usual = results[results["experiment"] == self.name]
         castle = results[(results["experiment"] != self.name) & (results["method"] == "CASTLE")]
         castle = castle.assign(task=castle["experiment"].str.removeprefix("real_"))
         both = pd.concat([usual, castle], ignore_index=True)
         parts = [
-            own.assign(rank=ranks(own, FOLD, higher_is_better=task == "classification"))
-            for task, own in both.groupby("task", sort=False)
+            of_task.assign(rank=ranks_among(of_task, methods, FOLD, higher_is_better=task == "classification"))
+            for task, of_task in both.groupby("task", sort=False)
         ]
         return pd.concat(parts, ignore_index=True).dropna(subset="rank")
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
         """Scores with both starts by table and method, and ranks against CASTLE."""
-        ranked = self._ranked(results)
-        frame = ranked.groupby(["task", "table", "method"], sort=False).agg(
-            splits=("split", "nunique"), usual=("score", "mean"), rank=("rank", "mean")
-        )
-        small = results[results["experiment"] != self.name]
-        kept = ranked[["task", "table", "split"]].drop_duplicates()
-        small = small.assign(task=small["experiment"].str.removeprefix("real_")).merge(
-            kept, on=["task", "table", "split"]
-        )
-        frame.insert(2, "small", small.groupby(["task", "table", "method"])["score"].mean().reindex(frame.index))
-        frame = frame.reset_index()
-        frame.loc[frame["method"] == "CASTLE", "usual"] = np.nan
-        return frame
+        parts = [
+            self._ranked(results, methods).groupby(["task", "table", "method"], sort=False)["rank"].mean()
+            for methods in (METHODS, TWELVE)
+        ]
+        frame = pd.concat(parts, axis=1, keys=["rank of ten", "rank of twelve"])
+        both = results.assign(task=results["task"].fillna(results["experiment"].str.removeprefix("real_")))
+        for start, is_usual in (("small", False), ("usual", True)):
+            scores = both[(both["experiment"] == self.name) == is_usual]
+            means = scores.groupby(["task", "table", "method"])["score"].mean()
+            frame.insert(frame.shape[1] - 2, start, means.reindex(frame.index))
+        usual = both[both["experiment"] == self.name]
+        frame.insert(0, "splits", usual.groupby(["task", "table", "method"])["split"].nunique().reindex(frame.index))
+        return frame.reset_index()
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw the average ranks of CASTLE and of the others with the usual start."""
+        """Draw the average ranks of CASTLE and of the others with the usual start, and their critical difference."""
         import matplotlib.pyplot as plt
 
-        ranked = self._ranked(results)
+        ranked = self._ranked(results, TWELVE)
         tasks = list(dict.fromkeys(ranked["task"]))
-        figure, axes = plt.subplots(1, len(tasks), figsize=(4.8 * len(tasks), 3.4), layout="constrained", squeeze=False)
+        figure, axes = plt.subplots(1, len(tasks), figsize=(4.8 * len(tasks), 3.6), layout="constrained", squeeze=False)
         for ax, task in zip(axes.flat, tasks, strict=True):
-            means = ranked[ranked["task"] == task].groupby("method")["rank"].mean().sort_values()
-            colours = ["#d9480f" if method == "CASTLE" else "#9aa7b4" for method in means.index]
-            ax.barh(list(means.index), means, color=colours)
-            ax.set(title=task, xlabel=f"average rank over folds ({len(means)} is best)")
-            ax.spines[["top", "right"]].set_visible(False)
+            of_task = ranked[ranked["task"] == task]
+            means = of_task.groupby(["table", "split", "method"], sort=False)["rank"].mean().unstack("method")
+            critical_difference(ax, means.rank(axis=1, ascending=False), means.shape[1])
+            ax.set_title(task)
         return figure
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
         """Say where CASTLE stands, and what the start does to the others."""
-        ranked, found = self._ranked(results), []
+        verdicts = []
         frame = self.summary(results)
-        for task, own in ranked.groupby("task", sort=False):
-            means = own.groupby("method")["rank"].mean().sort_values(ascending=False)
-            place = int((means > means["CASTLE"]).sum()) + 1
-            base = frame[(frame["task"] == task) & (frame["method"] == "Baseline")].set_index("table")
-            worse = (base["usual"] > base["small"]) if task == "regression" else (base["usual"] < base["small"])
-            found.append(
-                Verdict(
-                    f"CASTLE among benchmarks that start as networks usually do, {task}",
-                    "not in the paper",
-                    f"average rank over folds {means['CASTLE']:.2f} ({len(means)} is best), place {place}; next "
-                    f"{means.drop('CASTLE').index[0]} {means.drop('CASTLE').iloc[0]:.2f}. The plain network is "
-                    "worse with "
-                    f"the usual start on {int(worse.sum())} of {len(worse)} tables",
+        for name, methods in (("ten", METHODS), ("twelve", TWELVE)):
+            for task, of_task in self._ranked(results, methods).groupby("task", sort=False):
+                means = of_task.groupby("method")["rank"].mean().sort_values(ascending=False)
+                place = int((means > means["CASTLE"]).sum()) + 1
+                base = frame[(frame["task"] == task) & (frame["method"] == "Baseline")].set_index("table")
+                worse = (base["usual"] > base["small"]) if task == "regression" else (base["usual"] < base["small"])
+                others = means.drop("CASTLE")
+                verdicts.append(
+                    Verdict(
+                        f"CASTLE among {name} that start as networks usually do, {task}",
+                        "not in the paper",
+                        f"average rank over folds {means['CASTLE']:.2f} ({len(means)} is best), place {place}; best of "
+                        f"the others {others.index[0]} {others.iloc[0]:.2f}. The plain network is worse with the usual "
+                        f"start on {int(worse.sum())} of {len(worse)} tables",
+                    )
                 )
-            )
-        return found
+        return verdicts
 
     def notes(self) -> str:
         """Say what differs."""

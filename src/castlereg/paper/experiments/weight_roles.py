@@ -28,11 +28,12 @@ class WeightRoles(Experiment):
         """List graphs with and without noise columns."""
         if scale == "quick":
             return [{"n_nodes": 6, "n_noise": 2, "n_rows": 100, "draw": 0, "cv": 2, "max_epochs": 3}]
-        sizes = ((10, 0), (10, 20), (20, 0), (50, 0)) if scale == "standard" else ((50, 0), (50, 50))
+        standard = {(10, 0): 10, (10, 20): 10, (20, 0): 10, (50, 0): 3}
+        draws = standard if scale == "standard" else {(50, 0): 10, (50, 50): 10}
         return [
             {"n_nodes": nodes, "n_noise": noise, "n_rows": 50 * nodes, "draw": draw, "cv": 5, "max_epochs": 200}
-            for nodes, noise in sizes
-            for draw in range(10)
+            for (nodes, noise), n_draws in draws.items()
+            for draw in range(n_draws)
         ]
 
     def measure(self, settings: Settings) -> list[Record]:

@@ -47,9 +47,9 @@ class WhenItPays(Experiment):
     def units(self, scale: Scale) -> list[Settings]:
         """List cell x draw."""
         if scale == "quick":
-            world = {"source": "world", "n_columns": 4, "function": "linear", "noise": 0.3}
-            shared = {"n_rows": 60, "extra": "random", "n_extra": 2, "cv": 2, "max_epochs": 2}
-            table = {"source": "diabetes", "variant": "default"}
+            world: dict[str, Any] = {"source": "world", "n_columns": 4, "function": "linear", "noise": 0.3}
+            shared: dict[str, Any] = {"n_rows": 60, "extra": "random", "n_extra": 2, "cv": 2, "max_epochs": 2}
+            table: dict[str, Any] = {"source": "diabetes", "variant": "default"}
             return [{**of, **shared, "draw": draw} for of in (world, table) for draw in range(2)]
         shared = {"cv": 5, "max_epochs": 120}
         worlds: list[Settings] = [
@@ -68,7 +68,7 @@ class WhenItPays(Experiment):
             for rows in (100, 1000)
             for extra in EXTRA
         ]
-        drawn = [*((cell, 5) for cell in worlds), *((cell, 3) for cell in tables)]
+        drawn: list[tuple[Settings, int]] = [*((cell, 5) for cell in worlds), *((cell, 3) for cell in tables)]
         return [{**cell, **shared, "draw": draw} for cell, n_draws in drawn for draw in range(n_draws)]
 
     def measure(self, settings: Settings) -> list[Record]:
