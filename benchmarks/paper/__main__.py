@@ -4,8 +4,8 @@
     Run what is missing, of some experiments or all, and write the files in ``benchmarks/paper/results``. Units that the
     files have are not run again.
 ``python -m benchmarks.paper page``
-    Write docs/results.md, its pictures, the figures of docs/technical_report.md and README.md, and the rule of
-    ``castlereg.advice``.
+    Write the figures and the map of docs/when_it_pays.md and the rule of ``castlereg.advice``; and docs/results.md with
+    its pictures, once all experiments are complete.
 """
 
 from __future__ import annotations

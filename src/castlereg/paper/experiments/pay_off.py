@@ -25,10 +25,10 @@ def by_draw(results: pd.DataFrame) -> pd.DataFrame:
     """Return one row per table that was drawn: its cell, its facts, and the gain of every part over plain, in %."""
     cells = [name for name in CELL if name in results]
     index = [*cells, "draw", *_FACTS]
-    errors = results.pivot_table(index=index, columns="part", values="error", dropna=False, sort=False, observed=True)
-    errors = errors.dropna(how="any")
+    table = results.groupby(index, sort=False, dropna=False).ngroup().rename("table")
+    errors = results.assign(table=table).pivot(index="table", columns="part", values="error").dropna(how="any")
     gain = 100 * (1 - errors.drop(columns=PLAIN).div(errors[PLAIN], axis=0))
-    return gain.reset_index()
+    return results[index].groupby(table).first().join(gain, how="inner").reset_index(drop=True)
 
 
 def gains(results: pd.DataFrame) -> pd.DataFrame:

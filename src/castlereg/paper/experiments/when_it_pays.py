@@ -33,6 +33,7 @@ _PARTS: Final[dict[str, Candidates]] = {
     "L + R + V": PAPER_METHODS["CASTLE"],
 }
 _COPY_NOISE = 0.5  # standard deviations of the column
+_NOISE: Final = {"linear": (1.0,), "smooth": (0.3, 1.0)}  # all noise of a linear world is only a matter of units
 _EXTRA_COLUMNS = 15
 _MOST_TEST_ROWS = 1000
 
@@ -56,8 +57,8 @@ class WhenItPays(Experiment):
             {"source": "world", "n_columns": columns, "function": function, "noise": noise}
             | {"n_rows": rows, "extra": extra, "n_extra": 0 if extra == "none" else _EXTRA_COLUMNS}
             for columns in (5, 10)
-            for function in ("linear", "smooth")
-            for noise in (0.3, 1.0)
+            for function in _NOISE
+            for noise in _NOISE[function]
             for rows in ROWS
             for extra in EXTRA
         ]
@@ -126,9 +127,9 @@ class WhenItPays(Experiment):
             "Gain: by how many percent the error (MSE, or 1 - AUROC) of the mean of five fold networks is lower than "
             "that of the plain network with the same rows, folds and starting weights; beta by validation loss. "
             "V is the sparsity of the input layers, R acyclicity, L reconstruction. Worlds: random graphs of two edges "
-            "per node, linear or smooth functions (Gaussian processes), noise of 0.3 or 1. Extra columns are standard "
-            "normal ('random'), or columns of the table with noise of half a standard deviation ('copies'), fifteen "
-            "either way."
+            "per node, linear or smooth functions (Gaussian processes), noise of 0.3 or 1 (linear worlds have only 1: "
+            "another value changes nothing but units). Extra columns, always fifteen, are standard normal ('random') "
+            "or columns of the table with noise of half a standard deviation ('copies')."
         )
 
 
