@@ -1,7 +1,7 @@
 """Run the code of pages, and write what it prints below it.
 
-``python examples/page_outputs.py [PAGE ...]`` runs the Python blocks of pages from top to bottom in an empty folder, and
-rewrites every block of text that stands directly below one of them. Without names it takes all pages that have such
+``python examples/page_outputs.py [PAGE ...]`` runs the Python blocks of pages from top to bottom in an empty folder,
+and rewrites every block of text that stands directly below one of them. Without names it takes all pages that have such
 blocks. ``make docs`` does so, and a test compares the text with what the code prints.
 """
 
