@@ -9,15 +9,19 @@ import pytest
 from benchmarks.clusters import page as clusters
 from benchmarks.engines import page as engines
 from benchmarks.marked_figures import DOCS, read_figures, write_figures
+from benchmarks.torch_loop import page as torch_loop
 
 PAGES = [
-    (DOCS / "clusters.md", clusters.COMMAND, clusters.figures),
     (DOCS / "speed.md", engines.COMMAND, engines.figures),
+    (DOCS / "speed.md", clusters.COMMAND, clusters.figures),
+    (DOCS / "speed.md", torch_loop.COMMAND, torch_loop.figures),
     (DOCS.parent / "README.md", engines.COMMAND, engines.against_peer),
 ]
 
 
-@pytest.mark.parametrize(("page", "command", "figures"), PAGES, ids=[page.name for page, _, _ in PAGES])
+@pytest.mark.parametrize(
+    ("page", "command", "figures"), PAGES, ids=[f"{page.name}: {command}" for page, command, _ in PAGES]
+)
 def test_a_page_has_the_figures_of_its_file(page: Path, command: str, figures: Callable[[], str]) -> None:
     assert read_figures(page, command).strip() == figures().strip(), f"run: {command}"
 

@@ -3,7 +3,7 @@
 ``python -m benchmarks.clusters serial | local | dask | ray | array [--search] [--kill]``
     As work items, or by ``GridSearchCV``; ``--kill`` kills a worker after 300 fits. Appends a line to results.csv.
 ``python -m benchmarks.clusters page``
-    Write the table of docs/clusters.md.
+    Write the table of docs/speed.md.
 """
 
 from __future__ import annotations

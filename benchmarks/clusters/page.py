@@ -1,4 +1,4 @@
-"""Write the table of figures into ``docs/clusters.md``."""
+"""Write the table of figures into ``docs/speed.md``."""
 
 from __future__ import annotations
 
@@ -54,4 +54,4 @@ def figures() -> str:
 
 def write() -> None:
     """Write the table."""
-    write_figures(DOCS / "clusters.md", COMMAND, figures())
+    write_figures(DOCS / "speed.md", COMMAND, figures())

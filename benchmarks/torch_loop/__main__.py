@@ -3,7 +3,7 @@
 ``python -m benchmarks.torch_loop run``
     Train both from the same starting weights on the same rows; needs ``castlereg[torch]``.
 ``python -m benchmarks.torch_loop page``
-    Print both distributions, and write them into docs/torch.md.
+    Print both distributions, and write them into docs/speed.md.
 """
 
 from __future__ import annotations

@@ -1,23 +1,22 @@
-"""Both distributions as a table, in ``docs/torch.md``."""
+"""Both distributions as a table, in ``docs/speed.md``."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from benchmarks.marked_figures import DOCS, write_figures
 from castlereg.graph.scores import structural_hamming_distance
 from castlereg.markdown import markdown_table
 
 RESULTS = Path(__file__).parent / "results.csv"
-PAGE = Path(__file__).parents[2] / "docs" / "torch.md"
+COMMAND = "python -m benchmarks.torch_loop page"
 NODES = 11
 Graphs = dict[tuple[str, int, int], NDArray[np.bool_]]  # by method, seed and order of the batches
 METHODS = {"loop": "the loop", "estimator": "`CastleRegressor`"}
-MARKS = "<!-- figures -->\n", "<!-- end of figures -->"
 
 
 def as_text(edges: NDArray[np.bool_]) -> str:
@@ -125,7 +124,5 @@ def excess(graphs: Graphs, repeats: int = 2000) -> tuple[float, float]:
 
 
 def write() -> None:
-    """Put the tables between their marks."""
-    text = PAGE.read_text(encoding="utf-8")
-    pattern = f"({re.escape(MARKS[0])}).*?({re.escape(MARKS[1])})"
-    PAGE.write_text(re.sub(pattern, rf"\1{figures()}\n\2", text, flags=re.DOTALL), encoding="utf-8")
+    """Write the tables into the page."""
+    write_figures(DOCS / "speed.md", COMMAND, figures())
