@@ -17,10 +17,9 @@ from pathlib import Path
 from types import ModuleType
 
 import matplotlib as mpl
-from sklearn.datasets import load_diabetes
 from tqdm import tqdm
 
-from castlereg import CastleRegressorCV
+import diabetes
 
 EXAMPLES = ("healthcare", "housing", "marketing", "noisy_columns", "knowledge", "what_if", "own_loop")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -55,15 +54,7 @@ def main(page: Path = DOCS / "gallery.md", pictures: Path = DOCS / "images" / "g
         known[name] = section(module, printed.getvalue(), drawn)
     text = "\n".join([_OPENING, *(f"<!-- {name} -->\n{known[name]}" for name in EXAMPLES if name in known)])
     page.write_text(text, encoding="utf-8")
-    draw_diabetes(pictures.parent / "diabetes_graph.png")
-
-
-def draw_diabetes(path: Path) -> None:
-    """Draw the graph on the first page: the diabetes table, ten folds, the chosen beta."""
-    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
-    graph = CastleRegressorCV(random_state=0).fit(X, y.rename("progression")).graph_
-    ax = graph.plot(max_edges=16)
-    ax.figure.figure.savefig(path, dpi=160, bbox_inches="tight")
+    diabetes.draw_graph(diabetes.graph_model().fit(*diabetes.table()), pictures.parent / "diabetes_graph.png")
 
 
 def sections(text: str) -> dict[str, str]:

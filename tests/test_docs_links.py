@@ -126,7 +126,7 @@ def test_gallery_quotes_the_examples_as_they_are(monkeypatch: pytest.MonkeyPatch
         assert sections[name].startswith(gallery.opening(module))
         assert sections[name].endswith(gallery.excerpt(module))
         assert f"images/gallery/{name}" in sections[name]
-    for name in ("gallery", *gallery.EXAMPLES):
+    for name in ("gallery", "diabetes", *gallery.EXAMPLES):
         del sys.modules[name]
 
 
