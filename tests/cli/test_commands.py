@@ -82,8 +82,8 @@ def test_fit_prints_json_for_scripts(folder: Path, homes: pd.DataFrame) -> None:
 
 def test_fit_prints_lines_for_people(folder: Path) -> None:
     printed = (folder / "sold.txt").read_text()
-    assert "sold: 2 classes, so classification (--task overrules)" in printed
-    assert "not proof of cause" in printed
+    assert "sold: 2 classes, so classification (override with --task)" in printed
+    assert "do not prove causes" in printed
     assert "beta           0.1\n" in printed
     scores = next(line for line in printed.splitlines() if line.startswith("scores"))
     assert scores == "scores         6 validation rows are too few to score"
@@ -105,7 +105,7 @@ def test_fit_searches_a_pool(folder: Path, homes: pd.DataFrame, tmp_path: Path) 
 def test_predict_writes_what_the_model_says(folder: Path, homes: pd.DataFrame) -> None:
     result = run("predict", folder / "price.castle", folder / "homes.csv", "--interval", 0.5)
     assert result.exit_code == 0, result.output
-    assert "unknown to the model are ignored: sold\n" in result.stderr
+    assert "ignoring columns that the model does not use: sold\n" in result.stderr
     written = pd.read_csv(io.StringIO(result.stdout))
     model = castlereg.load(folder / "price.castle")
     X = pd.read_csv(folder / "homes.csv")[["area, m²", "city"]]
@@ -187,7 +187,7 @@ def test_report_writes_the_page_of_a_saved_model(folder: Path, tmp_path: Path, m
     assert "price in homes.csv" in (tmp_path / "price.html").read_text()
     again = run(*arguments)
     assert again.exit_code == 2
-    assert "price.html is already there: give --output price.html to replace it" in again.stderr
+    assert "price.html exists: pass --output price.html to replace it" in again.stderr
 
 
 @pytest.mark.parametrize(
@@ -223,12 +223,12 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         (["fit", "{homes}", "-t", "sold", "--stream", "--categorical", "ctiy"], "did you mean 'city'?"),
         (["compare", "{homes}", "-t", "price", "--categorical", "ctiy"], "did you mean 'city'?"),
         (["fit", "{folder}/homs.csv", "-t", "price"], "homs.csv'; did you mean 'homes.csv'?"),
-        (["fit", "{folder}/price.castle", "-t", "price"], "has suffix '.castle': tables end in .csv"),
+        (["fit", "{folder}/price.castle", "-t", "price"], "has the suffix '.castle'"),
         (["fit", "{homes}", "-t", "price", "-o", "{folder}/nowhere/model"], "nowhere first"),
         (["fit", "{homes}", "-t", "price", "-o", "{folder}"], "is a folder; name a file in it"),
         (
             ["fit", "{homes}", "-t", "city", "--task", "regression"],
-            "--task regression needs a target of numbers: city has",
+            "--task regression needs a numeric target: city has",
         ),
         (["fit", "{homes}", "-t", "price", "--task", "regresion"], "did you mean 'regression'?"),
         (["fit", "{homes}", "-t", "price", "--search", "quick"], "--search quick is not one of paper, fast, best"),
@@ -242,7 +242,7 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         ),
         (
             ["fit", "{homes}", "-t", "price", "--epochs", "2", "--time-limit", "9"],
-            "--time-limit and --epochs do not go together",
+            "--time-limit cannot be combined with --epochs",
         ),
         (
             ["fit", "{homes}", "-t", "price", "--stream", "--time-limit", "9"],
@@ -250,11 +250,11 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         ),
         (["fit", "{homes}", "-t", "price", "--search", "fast", "--epochs", "9"], "--epochs has no effect with"),
         (["fit", "{homes}", "-t", "price", "--search", "fast", "--beta", "1"], "--search has no effect here"),
-        (["fit", "{homes}", "-t", "price", "--members", "1"], "--members has no effect when folds choose beta"),
+        (["fit", "{homes}", "-t", "price", "--members", "1"], "--members has no effect on a search by folds"),
         (["fit", "{homes}", "-t", "price", "--folds", "3", "--beta", "1"], "--folds has no effect here"),
         (["fit", "{homes}", "-t", "price", "-t", "city", "--folds", "3"], "--folds has no effect here"),
-        (["fit", "{homes}", "-t", "price", "--drop", "price"], "--drop price: it is the target"),
-        (["fit", "{homes}", "-t", "price", "-t", "price"], "--target price is given twice"),
+        (["fit", "{homes}", "-t", "price", "--drop", "price"], "--drop price: this column is the target"),
+        (["fit", "{homes}", "-t", "price", "-t", "price"], "--target price is duplicated"),
         (
             ["fit", "{homes}", "-t", "price", "-t", "sold", "--task", "regression"],
             "--task regression is for one target",
@@ -271,15 +271,15 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         (["evaluate", "{folder}/price.castle", "{folder}/features.csv"], "has no column 'price', the model's target"),
         (["report", "{folder}/price.castle", "{homes}", "-o", "{homes}"], "would overwrite the table"),
         (["graph", "{folder}/price.castle", "-o", "{folder}/price.castle", "-f", "svg"], "would overwrite the model"),
-        (["graph", "{folder}/price.castle", "-o", "graph.svg", "--json"], "contradict each other"),
+        (["graph", "{folder}/price.castle", "-o", "graph.svg", "--json"], "contradicts the format"),
         (["graph", "{folder}/price.castle", "-o", "graph"], "has no suffix"),
         (["datasets", "--variant", "default"], "--variant needs the name of a table"),
         (["datasets", "-o", "x.csv"], "--output needs the name of a table"),
         (["datasets", "diabetes", "-o", "x.doc"], "cannot write a table"),
-        (["experiment", "--all", "ablation"], "leave one of the two out"),
+        (["experiment", "--all", "ablation"], "drop one of them"),
         (["predict", "{folder}/price.castle", "{folder}/empty.csv"], "cannot be read as a table"),
         (["predict", "{folder}/price.castle", "{homes}", "--proba"], "--proba is for a classifier"),
-        (["predict", "{folder}/sold.castle", "{homes}", "--interval", "0.9"], "--interval is for numbers"),
+        (["predict", "{folder}/sold.castle", "{homes}", "--interval", "0.9"], "--interval is for numeric targets"),
         (["graph", "{folder}/price.castle", "--format", "pgn"], "did you mean 'png'?"),
         (["compare", "{homes}", "-t", "price", "-t", "sold"], "compare takes one --target"),
         (["datasets", "boston_hosing"], "did you mean 'boston_housing'?"),
@@ -299,8 +299,8 @@ def test_errors_are_one_line_with_the_fix(folder: Path, arguments: list[str], me
 def test_errors_that_nobody_has_thought_of_are_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As libraries raise them when there is no memory left."""
     for error, said in (
-        (SystemError("error return"), "unexpected SystemError: error return; --debug shows where"),
-        (RuntimeError("RESOURCE_EXHAUSTED: 8 GB"), "not enough memory: try fewer rows"),
+        (SystemError("error return"), "unexpected SystemError: error return; pass --debug to see the traceback"),
+        (RuntimeError("RESOURCE_EXHAUSTED: 8 GB"), "not enough memory: use fewer rows"),
     ):
         monkeypatch.setattr("castlereg.data.files.TableFile.read", _raising(error))
         result = run("fit", folder / "homes.csv", "-t", "price")
@@ -452,8 +452,8 @@ def test_a_streamed_table_of_classes(streamed: Path) -> None:
         (["{table}", "-t", "price", "--folds", "5"], "--folds has no effect with --stream"),
         (["{table}", "-t", "price", "--report", "page.html"], "--report needs the whole table in memory"),
         (["{table}", "-t", "price", "-t", "sold"], "--stream takes one --target"),
-        (["-", "-t", "price"], "which standard input does not allow"),
-        (["{table}", "-t", "city", "--task", "regression"], "--task regression needs a target of numbers: city has"),
+        (["-", "-t", "price"], "but standard input can be read only once"),
+        (["{table}", "-t", "city", "--task", "regression"], "--task regression needs a numeric target: city has"),
         (["{table}", "-t", "pirce"], "did you mean 'price'?"),
     ],
 )

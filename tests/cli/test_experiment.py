@@ -41,7 +41,7 @@ def test_a_misspelt_name_suggests_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["experiment"], "say which experiment, or --all"),
+        (["experiment"], "no experiment is named: pass names or --all"),
         (["experiment", "ablation", "--scale", "papr"], "--scale='papr'"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_full_disk_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "fsync", fails)
     result = RUN.invoke(app, arguments)
     assert result.exit_code == 2
-    assert "page.md: No space left on device; the results are kept, run again to write them" in result.stderr
+    assert "page.md: No space left on device; the results are saved: run the command again to write them" in result.stderr
     assert page.read_text() == before
     assert [path.name for path in page.parent.iterdir() if path.is_file()] == ["page.md"]
 
@@ -122,8 +122,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = RUN.invoke(app, ["experiment", "counting", "--output", str(tmp_path / "file" / "out"), "--quiet"])
     assert result.exit_code == 2
-    assert "cannot make the folder of results" in result.stderr
-    assert "give another --output" in result.stderr
+    assert "the folder for the results cannot be created" in result.stderr
+    assert "choose another --output" in result.stderr
 
 
 def test_help_without_arguments() -> None:

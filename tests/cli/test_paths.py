@@ -38,7 +38,7 @@ def test_no_output_is_an_input(table: Path, how: str, monkeypatch: pytest.Monkey
     elif how == "link in a linked folder":
         (folder / "same").symlink_to(folder)
         output = folder / "same" / "Table.csv"
-    with pytest.raises(ValueError, match=r"--output .* would overwrite the table, .*Table\.csv: name another file"):
+    with pytest.raises(ValueError, match=r"--output .* would overwrite the table, .*Table\.csv: choose another file"):
         check_paths({"table": table}, {"--output": output})
 
 

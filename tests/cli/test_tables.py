@@ -29,8 +29,8 @@ def test_classes_that_are_whole_numbers_stay_so_where_some_are_missing(tmp_path:
 def test_regression_takes_numbers_written_as_text() -> None:
     """Parquet files may hold them; --task auto reads them as numbers too."""
     y = pd.read_csv(io.StringIO("price\n1.5\n2.5\n4"), dtype=str)
-    assert chosen_task(y, "regression") == ("regression", "as --task says")
-    with pytest.raises(ValueError, match="--task regression needs a target of numbers: price has 'dear' in row 1"):
+    assert chosen_task(y, "regression") == ("regression", "set by --task")
+    with pytest.raises(ValueError, match="--task regression needs a numeric target: price has 'dear' in row 1"):
         chosen_task(pd.DataFrame({"price": ["1", "dear"]}), "regression")
 
 

@@ -125,30 +125,30 @@ def test_probabilities_and_several_targets(folder: Path) -> None:
     result = ask(folder, "--do", "area=90", "--outcome", "sold", model="both")
     assert result.exit_code == 0 and "probability that sold is yes" in result.stdout
     missing = ask(folder, "--do", "area=90", model="both")
-    assert missing.exit_code == 2 and "--outcome is missing: the model has 2 targets, price, sold" in missing.stderr
+    assert missing.exit_code == 2 and "--outcome is missing: the model has 2 targets; choose from price, sold" in missing.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "nothing is asked: give --do column=value, or --effect-of column"),
-        (["--do", "area=9", "--effect-of", "kind"], "leave one of the two out"),
+        ([], "nothing to estimate: pass --do column=value or --effect-of column"),
+        (["--do", "area=9", "--effect-of", "kind"], "cannot be combined: pass one of them"),
         (["--do", "area=9", "--values", "1,2"], "--values has no effect with --do"),
         (["--do", "area=9", "--plot", "x.png"], "--plot has no effect with --do"),
-        (["--effect-of", "area", "--plot", "x.csv"], "--plot x.csv: a picture ends in .png, .svg or .pdf"),
-        (["--effect-of", "area", "--plot", "{folder}/homes.csv"], "a picture ends in"),
+        (["--effect-of", "area", "--plot", "x.csv"], "--plot x.csv: the name of a plot must end in .png, .svg or .pdf"),
+        (["--effect-of", "area", "--plot", "{folder}/homes.csv"], "the name of a plot must end in"),
         (["--effect-of", "aera"], "--effect-of aera: the model has no such column; did you mean 'area'?"),
         (["--do", "aera=9"], "--do aera: the model has no such column; did you mean 'area'?"),
-        (["--do", "area"], "--do area must be column=value"),
+        (["--do", "area"], "--do area must have the form column=value"),
         (["--do", "area=big"], "the value of 'area' must be a number, got 'big'"),
         (["--do", "kind=new"], "'kind' has no level 'new'; its levels are 'a, b', 'new=no', 'new=yes'"),
-        (["--do", "area=1", "--do", "area=2"], "--do area is given twice"),
+        (["--do", "area=1", "--do", "area=2"], "--do area is duplicated"),
         (["--do", "price=9"], "'price' is the outcome: it cannot be set as well"),
         (
             ["--do", "area=9", "--outcome", "prize"],
             "--outcome prize: the model has no such column; did you mean 'price'?",
         ),
-        (["--do", "area=9", "--given", "area=9"], "--given area=9: it holds numbers, so give a range low:high"),
+        (["--do", "area=9", "--given", "area=9"], "--given area=9: the column is numeric, so pass a range low:high"),
         (["--do", "area=9", "--given", "area=1:2"], "only 0 rows are as given"),
         (["--do", "area=9", "--level", "yes"], "is for an outcome with levels, but 'price' holds numbers"),
         (["--do", "area=9", "--coverage", "90"], "--coverage 90 must be between 0 and 1, such as 0.9"),
@@ -166,7 +166,7 @@ def test_a_table_without_the_target_and_a_model_without_a_graph_are_errors(folde
     result = ask(folder, "--do", "area=9", table="features.csv")
     assert result.exit_code == 2 and "has no column 'price', the model's target" in result.stderr
     result = ask(folder, "--do", "area=9", model="plain")
-    assert result.exit_code == 2 and "has no graph: it is a network without CASTLE" in result.stderr
+    assert result.exit_code == 2 and "has no graph: it was fitted without CASTLE" in result.stderr
 
 
 def test_the_longest_known_column_is_meant() -> None:
@@ -185,6 +185,6 @@ def test_texts_become_values_of_the_column() -> None:
     assert typed(Variable("t", None, "durations"), "2") == 2.0
     times = Variable("t", None, "dates")
     assert given_value(times, "2024-01-01 10:00:2024-01-02 11:30") == ("2024-01-01 10:00", "2024-01-02 11:30")
-    with pytest.raises(ValueError, match="give a range low:high"):
+    with pytest.raises(ValueError, match="pass a range low:high"):
         given_value(Variable("n"), "1:2:3")
     assert listed_values(Variable("n"), "-1, 2.5") == [-1.0, 2.5]

@@ -1,4 +1,4 @@
-"""The command line: thin commands over public functions."""
+"""The command line: thin wrappers around public functions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from castlereg.cli.predict import predict
 from castlereg.cli.report import report
 from castlereg.cli.what_if import what_if
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help="Neural networks on tables, with CASTLE.")
+app = typer.Typer(
+    no_args_is_help=True, pretty_exceptions_enable=False, help="Train neural networks on tables, regularized by CASTLE."
+)
 for _command in (demo, fit, predict, evaluate, report, graph, what_if, compare, experiment, datasets):
     app.command()(_command)
 
 
 @app.callback(invoke_without_command=True)
-def _options(version: bool = typer.Option(False, "--version", help="Show the version and stop.")) -> None:
+def _options(version: bool = typer.Option(False, "--version", help="Show the version and exit.")) -> None:
     if version:
         import platform
         from importlib.metadata import version as version_of
@@ -33,7 +35,7 @@ def _options(version: bool = typer.Option(False, "--version", help="Show the ver
 
 
 def _engines() -> str:
-    """Say which engines train networks, without loading JAX."""
+    """Return the training engines that are available, without loading JAX."""
     try:
         import castlereg_kernels
     except ImportError:

@@ -1,4 +1,4 @@
-"""Columns and values as they are written on the command line: ``column=value``, ``column=low:high``, ``a,b,c``."""
+"""Parse columns and values from the command line: ``column=value``, ``column=low:high``, ``a,b,c``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def split_assignment(option: str, text: str, names: Sequence[str]) -> tuple[str, str]:
-    """Split ``column=value`` after the longest known column; levels and columns may contain ``=``.
+    """Split ``column=value`` after the longest known column name; names and levels may contain ``=``.
 
     >>> split_assignment("--do", "size=a=b", ["size", "size=a"])
     ('size=a', 'b')
@@ -27,29 +27,29 @@ def split_assignment(option: str, text: str, names: Sequence[str]) -> tuple[str,
         return name, text[len(name) + 1 :]
     name, equals, _ = text.partition("=")
     if not equals:
-        raise ValueError(f"{option} {text} must be column=value")
+        raise ValueError(f"{option} {text} must have the form column=value")
     raise ValueError(unknown_column(option, name, names))
 
 
 def assignments(option: str, texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Read several; a column may be named once."""
+    """Parse several assignments; each column may appear only once."""
     values: dict[str, str] = {}
     for text in texts:
         name, value = split_assignment(option, text, names)
         if name in values:
-            raise ValueError(f"{option} {name} is given twice: name each column once")
+            raise ValueError(f"{option} {name} is duplicated: pass each column only once")
         values[name] = value
     return values
 
 
 def unknown_column(option: str, name: str, names: Sequence[str]) -> str:
-    """Say that the model has no such column, and which one may be meant."""
+    """Return the message for a column that the model does not have, with a suggestion."""
     hint = did_you_mean(name, names) or f"; its columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''}"
     return f"{option} {name}: the model has no such column{hint}"
 
 
 def typed(variable: Variable, text: str) -> Any:
-    """Turn a text into a value of a column; what is neither a number nor a level is left for the column to reject.
+    """Convert a text to a value of a column; other code rejects a text that is neither a number nor a level.
 
     >>> from castlereg.structural.variables import Variable
     >>> typed(Variable("age"), "40"), typed(Variable("sex", (1.0, 2.0)), "2"), typed(Variable("code", ("1", "2")), "2")
@@ -64,7 +64,7 @@ def typed(variable: Variable, text: str) -> Any:
 
 
 def given_value(variable: Variable, text: str) -> Any:
-    """Read the level of a column, or a range ``low:high`` of its numbers; times have as many colons at both ends.
+    """Parse a level of a column, or a range ``low:high`` of its numbers; times have the same colons at both ends.
 
     >>> from castlereg.structural.variables import Variable
     >>> given_value(Variable("age"), "20:40"), given_value(Variable("ratio", ("1:2", "2:1")), "1:2")
@@ -73,14 +73,14 @@ def given_value(variable: Variable, text: str) -> Any:
     if variable.levels is not None:
         return typed(variable, text)
     parts = text.split(":")
-    half, rest = divmod(len(parts), 2)
-    if rest or not half:
-        raise ValueError(f"--given {variable.name}={text}: it holds numbers, so give a range low:high")
+    half, odd = divmod(len(parts), 2)
+    if odd or not half:
+        raise ValueError(f"--given {variable.name}={text}: the column is numeric, so pass a range low:high")
     return tuple(typed(variable, ":".join(end)) for end in (parts[:half], parts[half:]))
 
 
 def listed_values(variable: Variable, text: str) -> list[Any]:
-    """Read values between commas; quotes hold a level that contains one.
+    """Split values at commas; a level that contains a comma is quoted.
 
     >>> from castlereg.structural.variables import Variable
     >>> listed_values(Variable("city", ("Oslo, east", "Bergen")), '"Oslo, east",Bergen')

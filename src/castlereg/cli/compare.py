@@ -1,4 +1,4 @@
-"""``castlereg compare``: CASTLE against the paper's other methods on a table."""
+"""``castlereg compare``: CASTLE and the paper's other methods on one table."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def compare(
         list[str] | None,
         typer.Option(
             "--method",
-            help="Method to compare: one of the paper's ten, TANGOS or 'Deep Lasso'; repeat it for several (default: "
-            "the paper's ten).",
+            help="Method to compare: one of the paper's ten, TANGOS or 'Deep Lasso'; repeat for several (default: the "
+            "paper's ten).",
         ),
     ] = None,
     task: TaskName = "auto",
     drop: Dropped = None,
     categorical: Categorical = None,
     drop_unusable: DropUnusable = False,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of each method.")] = 10,
-    splits: Annotated[int, typer.Option(min=1, help="Random choices of the held-out rows.")] = 1,
+    folds: Annotated[int, typer.Option(min=2, help="Number of cross-validation folds for each method.")] = 10,
+    splits: Annotated[int, typer.Option(min=1, help="Number of random splits into training and held-out rows.")] = 1,
     epochs: Epochs = 200,
     seed: Seed = 0,
     separator: Separator = None,
@@ -54,9 +54,9 @@ def compare(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Train every method on the same folds, from the same weights, and score it on held-out rows."""
+    """Train each method on the same folds, from the same initial weights, and score it on held-out rows."""
     if len(target) > 1:
-        stop("compare takes one --target")
+        stop("compare takes one --target: pass it once")
     check_problem(target, drop, task)
     check_paths({"table": table}, {})
     from castlereg import compare as compare_methods

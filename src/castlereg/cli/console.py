@@ -1,4 +1,4 @@
-"""What commands print and write, and how they fail: in one readable line, with a traceback only for ``--debug``."""
+"""Output and errors of commands: an error is one readable line; ``--debug`` shows the traceback."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ out = Console(soft_wrap=True, highlight=False)
 err = Console(stderr=True, soft_wrap=True, highlight=False)
 
 USAGE = 2
-_OF_WRITING = (errno.EPIPE, errno.ENOSPC, errno.EFBIG)
+_WRITE_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EFBIG)
 
 
 def stop(message: str, code: int = USAGE) -> NoReturn:
-    """Say why, in one line, and end with an exit code."""
-    if sys.stderr is not None:  # not by rich, which may have to be loaded when there is no memory left
+    """Print the error in one line and end with an exit code."""
+    if sys.stderr is not None:  # not through rich, which may still have to be imported when memory has run out
         with suppress(OSError):
             sys.stderr.write(f"castlereg: {message}\n")
     raise typer.Exit(code)
 
 
 def print_facts(facts: dict[str, Any], labels: dict[str, str], as_json: bool) -> None:
-    """Print all facts as one JSON object for scripts, or labelled lines for people."""
+    """Print all facts as one JSON object, or as labelled lines."""
     if as_json:
         print_json(facts)
         return
@@ -49,13 +49,13 @@ def print_facts(facts: dict[str, Any], labels: dict[str, str], as_json: bool) ->
 
 
 def print_json(facts: dict[str, Any]) -> None:
-    """Print one JSON object; numbers that JSON does not have are null."""
+    """Print one JSON object; NaN and infinity become null."""
     sys.stdout.write(json.dumps(as_json(facts), ensure_ascii=False, allow_nan=False) + "\n")
     sys.stdout.flush()
 
 
 def as_json(value: Any) -> Any:
-    """Return a value with what JSON has: NumPy's numbers as Python's, and neither NaN nor infinity.
+    """Convert a value to JSON types: NumPy numbers become Python numbers; NaN and infinity become None.
 
     >>> as_json({"a": [1.0, float("nan")], "b": Path("file")})
     {'a': [1.0, None], 'b': 'file'}
@@ -72,7 +72,7 @@ def as_json(value: Any) -> Any:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table, numbers to the right; a line is as long as it needs to be, so that nothing is cut."""
+    """Print a table with right-aligned numbers; lines are as long as needed, so nothing is truncated."""
     cells = [list(row) for row in rows]
     texts = [list(headings), *([one_line("" if cell is None else str(cell)) for cell in row] for row in cells)]
     widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
@@ -83,7 +83,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def write_output(content: str | bytes, output: Path | None) -> None:
-    """Write a whole file, or to standard output."""
+    """Write the content to a file, or to standard output."""
     if output is not None:
         with atomic_write(output) as file:
             file.write(content.encode() if isinstance(content, str) else content)
@@ -96,7 +96,7 @@ def write_output(content: str | bytes, output: Path | None) -> None:
 
 
 def one_line(text: str) -> str:
-    """Join lines, and show what a terminal would act upon instead of passing it on."""
+    """Join lines, and escape control characters that a terminal would act on."""
     joined = " ".join(text.split("\n"))
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in joined)
 
@@ -110,13 +110,13 @@ def command(run: Callable[P, R]) -> Callable[P, R]:
             try:
                 return run(*args, **kwargs)
             except BrokenPipeError:
-                _drop_output()  # its reader has closed it, as `head` does
+                _drop_output()  # the reader has closed the pipe, as `head` does
                 raise typer.Exit(0) from None
             except KeyboardInterrupt:
                 stop("stopped", INTERRUPTED)
             except (ArithmeticError, ImportError, MemoryError, OSError, ValueError) as error:
                 if isinstance(error, OSError) and error.strerror is not None and error.filename is None:
-                    _drop_output()  # perhaps its disk is full
+                    _drop_output()  # the disk may be full
                 if kwargs.get("debug"):
                     raise
                 stop(reason(error))
@@ -131,40 +131,42 @@ def command(run: Callable[P, R]) -> Callable[P, R]:
 
 
 def _drop_output() -> None:
-    """Send what is left of standard output nowhere; otherwise Python would try again at the end, and fail again."""
+    """Discard the rest of standard output; otherwise Python tries to flush it at exit, and fails again."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def reason(error: BaseException) -> str:
-    """Say in one line what went wrong."""
+    """Return the reason for an error in one line."""
     if isinstance(error, OSError) and error.strerror is not None:
-        where = error.filename or ("standard output" if error.errno in _OF_WRITING else "")
+        where = error.filename or ("standard output" if error.errno in _WRITE_ERRORS else "")
         return one_line(f"{where}: {error.strerror}" if where else error.strerror)
     if isinstance(error, MemoryError) and "ulimit" not in str(error):
-        return "not enough memory: try fewer rows or columns, or castlereg fit --stream"
+        return "not enough memory: use fewer rows or columns, or castlereg fit --stream"
     return one_line(str(error)) or type(error).__name__
 
 
 def unexpected(error: Exception) -> str:
-    """Say in one line that something went wrong that nobody has thought of, or that memory ran out elsewhere."""
+    """Return one line for an unexpected error, or for memory that ran out in other code."""
     if "RESOURCE_EXHAUSTED" in str(error) or "out of memory" in str(error).lower():
         return reason(MemoryError())
-    return f"unexpected {type(error).__name__}: {one_line(str(error))}; --debug shows where"
+    return f"unexpected {type(error).__name__}: {one_line(str(error))}; pass --debug to see the traceback"
 
 
 @contextmanager
 def _notes(silent: bool) -> Iterator[None]:
-    said: set[str] = set()
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = one_line(str(message))
-        if not silent and text not in said:
+        if not silent and text not in shown:
             err.print(f"castlereg: note: {text}", markup=False)
-        said.add(text)
+        shown.add(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)  # for users; deprecations are for us
+        warnings.simplefilter(
+            "always", UserWarning
+        )  # UserWarnings are for users; deprecation warnings are for developers
         warnings.showwarning = show  # restored by catch_warnings
         yield

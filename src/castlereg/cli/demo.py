@@ -1,4 +1,4 @@
-"""``castlereg demo``: a model, its graph and a report of a table of scikit-learn."""
+"""``castlereg demo``: a model of scikit-learn's diabetes table, its graph and a report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def demo(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Fit the diabetes table; write its model, its graph and a report."""
+    """Fit scikit-learn's diabetes table; write the model, its graph and an HTML report."""
     from sklearn.datasets import load_diabetes
 
     from castlereg import CastleRegressorCV, save
@@ -49,8 +49,8 @@ def demo(
     }
     labels = {
         "table": f"scikit-learn's diabetes, {len(X)} rows x {X.shape[1]} columns",
-        "beta": f"{model.reg_beta_:g}, chosen among {', '.join(f'{b:g}' for b in _BETAS)} by ten folds",
-        "held-out loss": f"{model.validation_loss_:.3f} (predicting the mean has about 1)",
+        "beta": f"{model.reg_beta_:g}, chosen from {', '.join(f'{b:g}' for b in _BETAS)} by 10-fold cross-validation",
+        "held-out loss": f"{model.validation_loss_:.3f} (about 1 if the mean is predicted)",
         **held_out_labels(facts["held_out"]),
         "uses": ", ".join(facts["uses"]),
         "report": str(paths["report"]),

@@ -22,7 +22,7 @@ def evaluate(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Score a model on rows whose targets are known, with 95 % intervals."""
+    """Score a model on a table that has the target, with 95 % confidence intervals."""
     check_paths({"model": model, "table": table}, {})
     from castlereg import evaluate as evaluate_model
     from castlereg import load

@@ -1,4 +1,4 @@
-"""``castlereg fit``: from a table to a model and a report."""
+"""``castlereg fit``: train a model on a table, and write the model and a report."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from castlereg.data.files import TableFile
     from castlereg.graph import CausalGraph
 
-# Ten folds of four betas train forty networks: beyond this many rows one network is trained instead.
-_MOST_ROWS_OF_FOLDS = 20_000
+# Cross-validation over betas trains tens of networks: with more rows than this, one network is trained instead.
+_MAX_ROWS_FOR_FOLDS = 20_000
 _EPOCHS = 200
-_FIRST_ROWS = 65_536  # of a streamed table, which decide the task
-_FEWEST_SCORED = 10  # held-out rows
-_SHOWN = ("R2", "RMSE", "accuracy", "AUROC", "log loss")  # of the scores of held-out rows
+_FIRST_ROWS = 65_536  # of a streamed table; they decide the task
+_MIN_SCORED_ROWS = 10  # held-out rows
+_SHOWN_MEASURES = ("R2", "RMSE", "accuracy", "AUROC", "log loss")  # on held-out rows
 
 
 @command
@@ -55,7 +55,7 @@ def fit(
     table: Table,
     target: Targets,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the model to this file.")] = None,
-    report: Annotated[Path | None, typer.Option(help="Write a page on the model to this file.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write an HTML report on the model to this file.")] = None,
     task: TaskName = "auto",
     drop: Dropped = None,
     categorical: Categorical = None,
@@ -64,30 +64,38 @@ def fit(
     rises: Rises = None,
     falls: Falls = None,
     beta: Annotated[
-        float | None, typer.Option(min=0, help="Strength of sparsity (default: chosen by folds; 0.01 with --stream).")
+        float | None,
+        typer.Option(min=0, help="Regularization strength (default: chosen by cross-validation; 0.01 with --stream)."),
     ] = None,
     folds: Annotated[
-        int | None, typer.Option(min=2, help="Folds to search by (default: 5; 10 with --search paper).")
+        int | None, typer.Option(min=2, help="Number of folds of the search (default: 5; 10 with --search paper).")
     ] = None,
     search: Annotated[
         str | None,
-        typer.Option(help="fast (default) and best are pools of networks; paper chooses beta."),
+        typer.Option(
+            help="fast (default) and best train a pool of networks and average the best; paper chooses beta by folds."
+        ),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(min=1, help="Seconds after which --search fast or best ends with the best so far.")
+        float | None, typer.Option(min=1, help="Time limit in seconds of --search fast or best.")
     ] = None,
     members: Annotated[
-        int | None, typer.Option(min=1, help="Networks to average, with --beta or --stream (default: 1).")
+        int | None, typer.Option(min=1, help="Number of networks to average, with --beta or --stream (default: 1).")
     ] = None,
     groups: Annotated[
         str | None,
-        typer.Option(help="Column whose equal values are kept together, in training or validation; not a feature."),
+        typer.Option(
+            help="Column of group labels: a group is never split between training and validation. Not a feature."
+        ),
     ] = None,
     time: Annotated[
-        str | None, typer.Option(help="Column of numbers or dates: validation rows are later than training rows.")
+        str | None,
+        typer.Option(help="Numeric or date column to split by: validation rows are later than training rows."),
     ] = None,
     epochs: Epochs = _EPOCHS,
-    stream: Annotated[bool, typer.Option("--stream", help="Read the table in pieces, if it exceeds memory.")] = False,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read the table in pieces, for tables larger than memory.")
+    ] = False,
     seed: Seed = 0,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -104,11 +112,11 @@ def fit(
     check_model_name("--output", output)
     check_page_name("--report", report)
     if (groups is not None or time is not None) and report is not None:
-        stop("--report scores the model on random folds, whatever --groups and --time say: leave it or these out")
+        stop("--report scores the model on random folds, so drop it, or --groups and --time")
     if stream:
         _check_stream(table, target, folds, search, time_limit, report)
         if groups is not None or time is not None:
-            stop("--groups and --time need the whole table in memory: leave them or --stream out")
+            stop("--groups and --time need the whole table in memory: drop them or --stream")
     from castlereg.data.files import TableFile, check_columns
 
     text = text_options(separator, decimal, encoding)
@@ -120,33 +128,33 @@ def fit(
     facts: dict[str, Any] = {"table": str(table), "rows": None, "rows_without_target": 0, "targets": target}
     if stream:
         by_folds = False
-        model, chosen, why = _streamed(file, target[0], task, drop, single, text)
+        model, chosen, task_reason = _streamed(file, target[0], task, drop, single, text)
     else:
         X, y, facts["rows_without_target"] = read_problem(file, target, drop)
-        related: dict[str, Any] = {}
+        split_options: dict[str, Any] = {}
         if groups is not None:
             check_columns([groups], list(X.columns), file)
-            related["groups"] = X.pop(groups)
+            split_options["groups"] = X.pop(groups)
         if time is not None:
             check_columns([time], list(X.columns), file)
-            related["time_column"] = time
+            split_options["time_column"] = time
         check_columns(categorical or [], list(X.columns), file)
         facts["rows"] = len(X)
-        chosen, why = chosen_task(y, task)
+        chosen, task_reason = chosen_task(y, task)
         check_columns([*(rises or ()), *(falls or ())], list(X.columns), file)
-        by_folds = beta is None and len(target) == 1 and len(X) <= _MOST_ROWS_OF_FOLDS
+        by_folds = beta is None and len(target) == 1 and len(X) <= _MAX_ROWS_FOR_FOLDS
         if by_folds and members is not None:
-            stop("--members has no effect when folds choose beta, one network each; give --beta or leave --members out")
+            stop("--members has no effect on a search by folds; pass --beta, or drop --members")
         if folds is not None and not by_folds:
-            limits = f"one --target, no --beta and at most {_MOST_ROWS_OF_FOLDS} rows"
-            stop(f"--folds has no effect here: folds choose beta with {limits}; leave --folds out")
+            limits = f"one --target, no --beta and at most {_MAX_ROWS_FOR_FOLDS} rows"
+            stop(f"--folds has no effect here: a search by folds needs {limits}; drop --folds")
         _check_search(search, time_limit, epochs, by_folds)
         search = search or ("fast" if epochs == _EPOCHS and not of_target else "paper")
         if search != "paper":
             del options["max_epochs"]
         searched = {"cv": folds, "search": search, "time_limit": time_limit, **options}
         truth = one_or_all(y)
-        model = _estimator(chosen, searched if by_folds else single, by_folds).fit(X, truth, **related)
+        model = _estimator(chosen, searched if by_folds else single, by_folds).fit(X, truth, **split_options)
     if output is not None:
         from castlereg import save
 
@@ -169,23 +177,23 @@ def fit(
         "model": None if output is None else str(output),
         "report": None if report is None else str(report),
     }
-    print_facts(facts, _labels(facts, why, task), as_json)
+    print_facts(facts, _labels(facts, task_reason, task), as_json)
 
 
 def _check_search(search: str | None, time_limit: float | None, epochs: int, by_folds: bool) -> None:
     if search is not None and not by_folds:
-        limits = f"one --target, no --beta and at most {_MOST_ROWS_OF_FOLDS} rows"
-        stop(f"--search has no effect here: it chooses by folds with {limits}; leave --search out")
+        limits = f"one --target, no --beta and at most {_MAX_ROWS_FOR_FOLDS} rows"
+        stop(f"--search has no effect here: a search by folds needs {limits}; drop --search")
     if search not in (None, "paper", "fast", "best"):
         stop(f"--search {search} is not one of paper, fast, best")
     if time_limit is not None and not by_folds:
-        stop("--time-limit has no effect here: it ends a search by folds; leave it out")
+        stop("--time-limit has no effect here: it limits a search by folds, and there is none; drop it")
     if time_limit is not None and search == "paper":
-        stop("--time-limit has no effect with --search paper; leave it out")
+        stop("--time-limit has no effect with --search paper; drop it")
     if time_limit is not None and epochs != _EPOCHS:
-        stop("--time-limit and --epochs do not go together: a search with a time limit has its own epochs")
+        stop("--time-limit cannot be combined with --epochs: a search with a time limit sets its own epochs")
     if search in ("fast", "best") and epochs != _EPOCHS:
-        stop(f"--epochs has no effect with --search {search}, whose candidates have their own; leave it out")
+        stop(f"--epochs has no effect with --search {search}: each candidate sets its own epochs; drop it")
 
 
 def _estimator(task: str, options: dict[str, Any], by_folds: bool = False) -> Any:
@@ -204,23 +212,25 @@ def _check_stream(
     report: Path | None,
 ) -> None:
     if str(table) == "-":
-        stop("--stream reads the table twice, which standard input does not allow: write it to a file")
+        stop(
+            "--stream reads the table twice, but standard input can be read only once: write the table to a file first"
+        )
     if len(targets) > 1:
-        stop("--stream takes one --target")
+        stop("--stream takes one --target: pass it once")
     if search is not None:
-        stop("--search has no effect with --stream: beta is fixed; give --beta, or leave --stream out")
+        stop("--search has no effect with --stream: one network is trained; pass --beta, or drop --stream")
     if time_limit is not None:
-        stop("--time-limit has no effect with --stream: one network is trained; give --epochs, or leave --stream out")
+        stop("--time-limit has no effect with --stream: one network is trained; pass --epochs, or drop --stream")
     if folds is not None:
-        stop("--folds has no effect with --stream: beta is fixed; give --beta, or leave --stream out")
+        stop("--folds has no effect with --stream: one network is trained; pass --beta, or drop --stream")
     if report is not None:
-        stop("--report needs the whole table in memory: leave it or --stream out")
+        stop("--report needs the whole table in memory: drop it or --stream")
 
 
 def _streamed(
     file: TableFile, target: str, task: str, drop: list[str] | None, options: dict[str, Any], text: dict[str, Any]
 ) -> tuple[Any, str, str]:
-    """Fit the table piece by piece; return the model, its task by the first piece, and why."""
+    """Fit a streamed table; return the model, the task inferred from the first piece, and the reason for it."""
     from castlereg.data.files import check_columns
 
     columns = file.columns()
@@ -228,10 +238,10 @@ def _streamed(
     first = next(file.frames([target], _FIRST_ROWS), None)
     if first is None or first.empty:
         raise ValueError(f"{file} has no rows")
-    chosen, why = chosen_task(first, task)
+    chosen, task_reason = chosen_task(first, task)
     features = [name for name in columns if name not in (target, *(drop or []))]
     check_columns([*options.get("categorical_features", []), *options.get("monotone", [])], features, file)
-    return _estimator(chosen, options).fit_file(file.path, target, columns=features, **text), chosen, why
+    return _estimator(chosen, options).fit_file(file.path, target, columns=features, **text), chosen, task_reason
 
 
 def held_out_facts(model: Any) -> dict[str, Any]:
@@ -249,14 +259,14 @@ def held_out_facts(model: Any) -> dict[str, Any]:
 
 
 def held_out_labels(held_out: dict[str, Any]) -> dict[str, str]:
-    """Write the scores of held-out rows, one line per target, and say which rows they are."""
+    """Format the scores on held-out rows, one line per target, with the rows that they are computed on."""
     rows = counted(held_out["rows"], "row" if held_out["by_folds"] else "validation row")
-    if held_out["rows"] < _FEWEST_SCORED:
+    if held_out["rows"] < _MIN_SCORED_ROWS:
         return {"scores": f"{rows} {'is' if held_out['rows'] == 1 else 'are'} too few to score"}
     how = ", each predicted by a network that was not trained on it" if held_out["by_folds"] else ""
     by_target: dict[str, list[str]] = {}
     for score in held_out["scores"]:
-        if score["measure"] in _SHOWN:
+        if score["measure"] in _SHOWN_MEASURES:
             by_target.setdefault(score["target"], []).append(f"{score['measure']} {_short(score['score'])}")
     return {
         "scores" if len(by_target) == 1 else f"scores, {name}": f"{', '.join(scores)} on {rows}{how}"
@@ -270,7 +280,7 @@ def _short(value: float) -> str:
 
 
 def used_columns(graph: CausalGraph, target: str) -> list[str]:
-    """Name the columns that help to predict the target and that an edge joins to it, either way, strongest first."""
+    """Return the columns that help to predict the target and share an edge with it, strongest first."""
     weights, parents = graph.learned_weights[target].sort_values(ascending=False), graph.parents(target)
     away = [name for name in graph.children(target) if weights[name] >= graph.threshold]
     return [str(name) for name in weights.index if name in (*parents, *away)]
@@ -278,11 +288,11 @@ def used_columns(graph: CausalGraph, target: str) -> list[str]:
 
 def _search_label(facts: dict[str, Any]) -> dict[str, str]:
     if facts["search"] in ("fast", "best"):
-        return {"search": f"{facts['search']}, a pool of networks that predict together"}
-    return {"beta": f"{facts['reg_beta']:g}" + (", chosen by folds" if facts["chosen_by_folds"] else "")}
+        return {"search": f"{facts['search']}, predictions averaged over a pool of networks"}
+    return {"beta": f"{facts['reg_beta']:g}" + (", chosen by cross-validation" if facts["chosen_by_folds"] else "")}
 
 
-def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
+def _labels(facts: dict[str, Any], task_reason: str, task: str) -> dict[str, str]:
     several = len(facts["targets"]) > 1
     rows = "read in pieces," if facts["rows"] is None else f"{counted(facts['rows'])} x"
     missing = f", {facts['missing_values']} missing values" if facts["missing_values"] else ""
@@ -290,17 +300,17 @@ def _labels(facts: dict[str, Any], why: str, task: str) -> dict[str, str]:
     labels = {
         "table": f"{facts['table']}, {rows} {counted(facts['columns'], 'column')}{missing}"
         + (f"; {counted(dropped)} without a target left out" if dropped else ""),
-        "target": f"{', '.join(facts['targets'])}: {why}, so {facts['task']}"
-        + (" (--task overrules)" if task == "auto" and not several else ""),
+        "target": f"{', '.join(facts['targets'])}: {task_reason}, so {facts['task']}"
+        + (" (override with --task)" if task == "auto" and not several else ""),
         **_search_label(facts),
-        "held-out loss": f"{facts['held_out_loss']:.4g} (predicting the mean or the base rates has about 1)",
+        "held-out loss": f"{facts['held_out_loss']:.4g} (about 1 if the mean or the base rates are predicted)",
         **held_out_labels(facts["held_out"]),
     }
     for name, columns in facts["uses"].items():
         quoted = (repr(column) if "," in column else column for column in columns)
-        labels[f"uses, for {name}" if several else "uses"] = ", ".join(quoted) or "no column in particular"
-    labels["graph"] = f"{counted(facts['edges'], 'edge')}; an aid to prediction, not proof of cause"
-    labels["model"] = facts["model"] or "not kept: give --output to write it to a file"
+        labels[f"uses, for {name}" if several else "uses"] = ", ".join(quoted) or "no column stands out"
+    labels["graph"] = f"{counted(facts['edges'], 'edge')}; edges help prediction and do not prove causes"
+    labels["model"] = facts["model"] or "not saved: pass --output to write it to a file"
     if facts["report"]:
         labels["report"] = facts["report"]
     return labels

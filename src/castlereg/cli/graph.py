@@ -29,32 +29,34 @@ def graph(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Output file (default: standard output).")
     ] = None,
-    threshold: Annotated[float | None, typer.Option(min=0, help="Leave weaker edges out; 0 keeps all.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(min=0, help="Leave out edges weaker than this; 0 keeps all.")
+    ] = None,
     quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Write the graph that a model learned."""
+    """Write the graph that a model has learned."""
     form = _format(form, output, as_json)
     check_paths({"model": model}, {"--output": output})
     if form == "png" and output is None and sys.stdout.isatty():
-        stop("a PNG is not text: give --output, or send it into a file or a pipe")
+        stop("a PNG cannot be shown in a terminal: pass --output, or redirect the output to a file or a pipe")
     from castlereg import load
 
     fitted = load(model)
     if not hasattr(fitted, "graph_"):
-        stop(f"{model} has no graph: it is a network without CASTLE")
+        stop(f"{model} has no graph: it was fitted without CASTLE")
     write_output(_written(fitted.graph_ if threshold is None else fitted.graph_.above(threshold), form), output)
 
 
 def _format(form: str | None, output: Path | None, as_json: bool) -> str:
-    """Return the format that is asked for, by an option or by the suffix."""
+    """Return the requested format, from the options or the suffix of the output file."""
     suffix = "" if output is None else output.suffix.lower().lstrip(".")
     if as_json and (form or suffix or "json") != "json":
-        stop(f"--json and the format {form or suffix!r} contradict each other: leave one out")
+        stop(f"--json contradicts the format {form or suffix!r}: drop one of them")
     form = "json" if as_json else form or suffix or ("text" if output is None else "")
     if not form:
-        stop(f"--output {output} has no suffix: add one, such as .svg, or give --format")
+        stop(f"--output {output} has no suffix: add one, such as .svg, or pass --format")
     check_choice("--format", form, _FORMATS)
     return form
 

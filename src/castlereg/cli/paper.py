@@ -1,4 +1,4 @@
-"""``castlereg experiment`` and ``castlereg datasets``: the paper's tables and figures, run again, and its data."""
+"""``castlereg experiment`` and ``castlereg datasets``: reproduce the paper's tables and figures, and load its data."""
 
 from __future__ import annotations
 
@@ -22,24 +22,31 @@ if TYPE_CHECKING:
 
 @command
 def experiment(
-    names: Annotated[list[str] | None, typer.Argument(help="Experiments to run; --list shows them.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="Run all of them.")] = False,
-    scale: Annotated[str, typer.Option(help="quick, standard (each within about an hour) or paper.")] = "quick",
-    output: Annotated[Path, typer.Option(help="Folder of results; a rerun goes on with what is there.")] = Path(
-        "castlereg-experiments"
-    ),
-    jobs: Annotated[int, typer.Option(min=1, help="Units side by side, in processes of one core each.")] = 1,
+    names: Annotated[list[str] | None, typer.Argument(help="Names of experiments; --list shows them.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Run all experiments.")] = False,
+    scale: Annotated[
+        str,
+        typer.Option(help="quick, standard (about an hour per experiment at most) or paper (the size of the paper)."),
+    ] = "quick",
+    output: Annotated[
+        Path, typer.Option(help="Folder for the results; a rerun continues from the results in it.")
+    ] = Path("castlereg-experiments"),
+    jobs: Annotated[
+        int, typer.Option(min=1, help="Number of units to run in parallel, each in a process with one core.")
+    ] = 1,
     cluster: Annotated[str | None, typer.Option(help="Run on the Dask cluster at this address.")] = None,
-    show: Annotated[bool, typer.Option("--list", help="Show the experiments and stop.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would run, and how long, and stop.")] = False,
-    page_path: Annotated[Path | None, typer.Option("--page", help="Also write all results as one page.")] = None,
+    show: Annotated[bool, typer.Option("--list", help="List the experiments and exit.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would run and the expected time, and exit.")
+    ] = False,
+    page_path: Annotated[Path | None, typer.Option("--page", help="Also write all results to one page.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Run the paper's tables and figures again."""
+    """Reproduce the paper's tables and figures."""
     if names and (every or show):
-        stop(f"{'--all' if every else '--list'} and names of experiments: leave one of the two out")
+        stop(f"{'--all' if every else '--list'} cannot be combined with names of experiments: drop one of them")
     from castlereg.paper.experiments.cluster import on_cluster
     from castlereg.paper.experiments.description import SCALES
     from castlereg.paper.experiments.registry import EXPERIMENTS, experiment_named
@@ -47,17 +54,17 @@ def experiment(
     from castlereg.paper.experiments.runner import run
 
     if show:
-        known = [(one.name, one.shown_in, one.title) for one in EXPERIMENTS.values()]
+        rows = [(each.name, each.shown_in, each.title) for each in EXPERIMENTS.values()]
         if as_json:
-            print_json({"experiments": [dict(zip(("name", "shown_in", "title"), row, strict=True)) for row in known]})
+            print_json({"experiments": [dict(zip(("name", "shown_in", "title"), row, strict=True)) for row in rows]})
         else:
-            print_table(["name", "in the paper", "what"], known)
+            print_table(["name", "in the paper", "title"], rows)
         return
     check_choice("--scale", scale, SCALES)
     chosen_scale = cast("Scale", scale)
     chosen = list(EXPERIMENTS.values()) if every else [experiment_named(name) for name in names or []]
     if not chosen:
-        stop("say which experiment, or --all; `castlereg experiment --list` shows them")
+        stop("no experiment is named: pass names or --all; `castlereg experiment --list` shows the names")
     if dry_run:
         _dry_run(chosen, chosen_scale, output, jobs, as_json)
         return
@@ -67,37 +74,37 @@ def experiment(
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        stop(f"cannot make the folder of results ({reason(error)}): give another --output")
+        stop(f"the folder for the results cannot be created ({reason(error)}): choose another --output")
     try:
         with nullcontext() if cluster is None else on_cluster(cluster):
             outcomes = run(chosen, chosen_scale, output, jobs=jobs, verbose=not (quiet or as_json))
     except KeyboardInterrupt:
-        stop("stopped; what is done is kept, and the same command goes on", code=INTERRUPTED)
+        stop("stopped; finished units are saved, and the same command continues from them", code=INTERRUPTED)
     try:
-        facts = [_written(one, outcomes[one.name], output) for one in chosen]
+        facts = [_written(each, outcomes[each.name], output) for each in chosen]
         if page_path is not None:
-            shown = [one for one in chosen if len(outcomes[one.name].results)]
+            shown = [each for each in chosen if len(outcomes[each.name].results)]
             write_page(page_path, shown, outcomes, chosen_scale, output)
     except OSError as error:
-        stop(f"{reason(error)}; the results are kept, run again to write them")
+        stop(f"{reason(error)}; the results are saved: run the command again to write them")
     if as_json:
         print_json({"scale": scale, "experiments": facts, "page": page_path})
     else:
         _print_outcomes(facts, page_path)
-    if not all(outcomes[one.name].complete for one in chosen):
+    if not all(outcomes[each.name].complete for each in chosen):
         raise typer.Exit(1)
 
 
-def _written(one: Experiment, outcome: Outcome, output: Path) -> dict[str, Any]:
-    """Write the results of an experiment; return what there is to say of it."""
+def _written(experiment: Experiment, outcome: Outcome, output: Path) -> dict[str, Any]:
+    """Write the results of an experiment; return the facts to print."""
     from castlereg.paper.experiments.results import write_results
 
     return {
-        "name": one.name,
+        "name": experiment.name,
         "units": outcome.n_units,
         "done": outcome.n_units - len(outcome.failed),
         "messages": outcome.messages,
-        "files": list(write_results(one, outcome, output)) if len(outcome.results) else [],
+        "files": list(write_results(experiment, outcome, output)) if len(outcome.results) else [],
     }
 
 
@@ -116,17 +123,17 @@ def _dry_run(chosen: list[Experiment], scale: Scale, output: Path, jobs: int, as
     from castlereg.paper.experiments.runner import waiting_units, with_sources
 
     facts: list[dict[str, Any]] = []
-    for one in with_sources(chosen):
-        waiting = waiting_units(one, scale, output)
-        seconds = sum(map(one.cost, waiting))
-        facts.append({"name": one.name, "units": len(one.units(scale)), "to_run": len(waiting), "seconds": seconds})
+    for each in with_sources(chosen):
+        waiting = waiting_units(each, scale, output)
+        seconds = sum(map(each.cost, waiting))
+        facts.append({"name": each.name, "units": len(each.units(scale)), "to_run": len(waiting), "seconds": seconds})
     total = sum(of["seconds"] for of in facts) / jobs
     if as_json:
         print_json({"scale": scale, "jobs": jobs, "experiments": facts, "seconds": total})
         return
     for of in facts:
         out.print(f"{of['name']}: {of['to_run']} of {of['units']} units to run, about {_duration(of['seconds'])}")
-    out.print(f"all: about {_duration(total)} with --jobs {jobs}")
+    out.print(f"total: about {_duration(total)} with --jobs {jobs}")
 
 
 def _duration(seconds: float) -> str:
@@ -137,18 +144,20 @@ def _duration(seconds: float) -> str:
 
 @command
 def datasets(
-    name: Annotated[str | None, typer.Argument(help="Table to show or write; all are listed without it.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Table to show or write (default: list all tables).")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write the table to this file, such as x.csv or x.parquet.")
     ] = None,
-    variant: Annotated[str | None, typer.Option(help="Which problem to make of the table (default: default).")] = None,
+    variant: Annotated[
+        str | None, typer.Option(help="Variant of the table: which target and rows to use (default: default).")
+    ] = None,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """List the tables of the catalogue, or write one to a file."""
     if name is None and (output is not None or variant is not None):
-        stop(f"{'--output' if output else '--variant'} needs the name of a table; `castlereg datasets` lists them")
+        stop(f"{'--output' if output else '--variant'} needs the name of a table; `castlereg datasets` lists the names")
     from castlereg.data.files import check_table_suffix, write_table
     from castlereg.paper.datasets import catalogue, load
     from castlereg.paper.datasets.folders import folders
@@ -162,8 +171,8 @@ def datasets(
             print_table(list(listed.columns), listed.itertuples(index=False))
         return
     if output is not None:
-        stored = {f"tables in {what}": folder for what, folder in folders().items() if output.exists()}
-        check_paths({what: folder for what, folder in stored.items() if folder.exists()}, {"--output": output})
+        stored = {f"tables in {label}": folder for label, folder in folders().items() if output.exists()}
+        check_paths({label: folder for label, folder in stored.items() if folder.exists()}, {"--output": output})
         check_table_suffix(output)
     loaded = load(name, variant=variant or "default")
     if output is not None:

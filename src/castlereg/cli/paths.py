@@ -1,4 +1,4 @@
-"""Files that a command reads and writes, checked before any work: nothing is written over what is read."""
+"""Check input and output files before any work: no output overwrites an input."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _PAGES = (".html", ".htm")
 
 
 def check_paths(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None]) -> None:
-    """Raise for inputs that do not exist, outputs that cannot be written, and outputs that are inputs or each other.
+    """Raise for inputs that do not exist, and outputs that cannot be written or are the same as another file.
 
-    ``inputs`` are by what they are, such as "table"; ``outputs`` by their option. Files are the same through links,
-    hard links and any spelling of the path.
+    The keys of ``inputs`` are nouns such as "table", those of ``outputs`` are options. Two paths are the same file if
+    links, hard links or another spelling of the path lead to it.
     """
-    inputs = {what: _file_of(path) for what, path in inputs.items()}
+    inputs = {noun: _file_of(path) for noun, path in inputs.items()}
     for path in inputs.values():
         if str(path) != "-" and not path.exists():
             siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
@@ -44,24 +44,26 @@ def check_paths(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None]) 
     check_writable(*given.values())
     regular = {option: path for option, path in given.items() if path.is_file() or not path.exists()}
     for option, path in regular.items():
-        for what, source in inputs.items():
+        for noun, source in inputs.items():
             if _is_input(path, source):
-                raise ValueError(f"{option} {path} would overwrite the {what}, {source}: name another file")
+                raise ValueError(f"{option} {path} would overwrite the {noun}, {source}: choose another file")
     for (option, path), (other, second) in itertools.combinations(regular.items(), 2):
         if _is_same(path, second):
-            raise ValueError(f"{option} and {other} are the same file, {path}: name two files")
+            raise ValueError(f"{option} and {other} are the same file, {path}: choose two different files")
 
 
 def check_model_name(option: str, path: Path | None) -> None:
-    """Reject names of tables and pages for a model, which are likely mistakes."""
+    """Raise if a model file has the name of a table or page, which is likely a mistake."""
     if path is not None and _suffix(path) in (*_TABLES, *_PAGES):
-        raise ValueError(f"{option} {path} is the name of a table or page, but a model is written: end it in .castle")
+        raise ValueError(
+            f"{option} {path} is the name of a table or page, but the output is a model: end it in .castle"
+        )
 
 
 def check_page_name(option: str, path: Path | None) -> None:
-    """Reject names of tables and models for a page, which are likely mistakes."""
+    """Raise if a page has the name of a table or model, which is likely a mistake."""
     if path is not None and _suffix(path) in (*_TABLES, ".castle"):
-        raise ValueError(f"{option} {path} is the name of a table or model, but a page is written: end it in .html")
+        raise ValueError(f"{option} {path} is the name of a table or model, but the output is a page: end it in .html")
 
 
 def _suffix(path: Path) -> str:
@@ -70,7 +72,7 @@ def _suffix(path: Path) -> str:
 
 
 def _file_of(path: Path) -> Path:
-    """Return the file of a sheet, which is written ``book.xlsx#sheet``."""
+    """Return the file of a sheet that is specified as ``book.xlsx#sheet``."""
     return path.with_name(path.name.partition("#")[0]) if "#" in path.name[1:] and not path.exists() else path
 
 
@@ -84,8 +86,8 @@ def _is_input(path: Path, source: Path) -> bool:
 
 
 def _is_same(path: Path, other: Path) -> bool:
-    """Compare files that need not exist; names that differ only in case are the same on many disks."""
+    """Compare files that need not exist; many file systems ignore the case of names."""
     with suppress(OSError):
         return os.path.samefile(path, other)
-    one, two = path.resolve(), other.resolve()
-    return one.parent == two.parent and one.name.casefold() == two.name.casefold()
+    path, other = path.resolve(), other.resolve()
+    return path.parent == other.parent and path.name.casefold() == other.name.casefold()

@@ -1,4 +1,4 @@
-"""``castlereg predict``: the predictions of a saved model for the rows of a table."""
+"""``castlereg predict``: predictions of a saved model for the rows of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _JSON_LINES = (".jsonl", ".ndjson")
-_ROWS_AT_ONCE = 1000  # of intervals, which compare each row with all training rows
+_ROWS_AT_ONCE = 1000  # for intervals, which compare each row with all training rows
 
 
 @command
@@ -33,24 +33,30 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="File: .csv, .tsv, .jsonl (each also .gz), .parquet, .feather or .xlsx (default: CSV on stdout).",
+            help="Output file: .csv, .tsv, .jsonl (also .gz), .parquet, .feather or .xlsx (default: CSV on stdout).",
         ),
     ] = None,
-    proba: Annotated[bool, typer.Option("--proba", help="Also the probability of every class.")] = False,
-    interval: Annotated[float | None, typer.Option(help="Also an interval of this coverage, such as 0.9.")] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the columns of the table beside the predictions.")] = False,
+    proba: Annotated[bool, typer.Option("--proba", help="Add the probability of each class.")] = False,
+    interval: Annotated[
+        float | None, typer.Option(help="Add a prediction interval with this coverage, such as 0.9.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the columns of the table next to the predictions.")
+    ] = False,
     separator: Separator = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
     quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per row instead of CSV.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per row instead of CSV.")] = False,
     debug: Debug = False,
 ) -> None:
     """Predict the target of every row of a table."""
     check_paths({"model": model, "table": table}, {"--output": output})
     is_file = output is not None and (output.is_file() or not output.exists())  # not a pipe or a device
     if as_json and is_file and output is not None and output.suffix.lower() not in _JSON_LINES:
-        raise ValueError(f"--json contradicts --output {output}, whose suffix chooses the format: end it in .jsonl")
+        raise ValueError(
+            f"--json contradicts --output {output}, whose suffix sets the format: use a name that ends in .jsonl"
+        )
     if interval is not None and not 0 < interval < 1:
         raise ValueError(f"--interval {interval:g} must be between 0 and 1, such as 0.9")
     import pandas as pd
@@ -70,7 +76,7 @@ def predict(
     known = {*names, *(target.name for target in fitted.model_.targets)}
     extra = [str(column) for column in rows.columns if column not in known]
     if extra and not keep and not quiet:
-        err.print(f"castlereg: note: columns unknown to the model are ignored: {', '.join(extra)}", markup=False)
+        err.print(f"castlereg: note: ignoring columns that the model does not use: {', '.join(extra)}", markup=False)
     predicted = _predictions(fitted, rows[names], proba, interval, shows_progress(False if quiet else None))
     predicted.columns = distinct(predicted.columns, rows.columns if keep else ())
     predicted.index = rows.index
@@ -88,15 +94,15 @@ def predict(
 def _check_options(fitted: Any, proba: bool, interval: float | None) -> None:
     numeric = [target.is_numeric for target in fitted.model_.targets]
     if proba and (len(numeric) > 1 or numeric[0]):
-        raise ValueError("--proba is for a classifier of one target, which this model is not")
+        raise ValueError("--proba is for a classifier with one target, and this model is not one: drop --proba")
     if interval is not None and not all(numeric):
-        raise ValueError("--interval is for numbers, and this model predicts classes; --proba gives probabilities")
+        raise ValueError("--interval is for numeric targets, and this model predicts classes: use --proba instead")
     if interval is not None and fitted.model_.folds is None:
-        raise ValueError("--interval needs a model that was fitted by folds: leave --beta out of `castlereg fit`")
+        raise ValueError("--interval needs a model fitted by cross-validation: run `castlereg fit` without --beta")
 
 
 def _predictions(fitted: Any, X: pd.DataFrame, proba: bool, interval: float | None, verbose: bool) -> pd.DataFrame:
-    """Predict the targets and their quantiles, then what is asked for; names may repeat."""
+    """Predict the targets and their quantiles, then probabilities and intervals on request; names may repeat."""
     import numpy as np
     import pandas as pd
 
@@ -127,7 +133,7 @@ def _predictions(fitted: Any, X: pd.DataFrame, proba: bool, interval: float | No
 
 
 def _intervals(fitted: Any, X: pd.DataFrame, coverage: float, verbose: bool) -> Any:
-    """Predict intervals, some rows at a time: each row is compared with all training rows."""
+    """Predict intervals in blocks of rows, because each row is compared with all training rows."""
     import numpy as np
     from tqdm.auto import tqdm
 
@@ -140,7 +146,7 @@ def _intervals(fitted: Any, X: pd.DataFrame, coverage: float, verbose: bool) -> 
 
 
 def distinct(names: Iterable[str], taken: Iterable[str]) -> list[str]:
-    """Rename columns that are already there, or are there twice.
+    """Rename columns whose names are taken or duplicated.
 
     >>> distinct(["price", "lower", "upper"], ["area", "price"])
     ['price_predicted', 'lower', 'upper']

@@ -1,4 +1,4 @@
-"""``castlereg report``: the page of a saved model on a table."""
+"""``castlereg report``: an HTML page on a saved model and a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def report(
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     evaluate: Annotated[
-        bool, typer.Option("--evaluate/--no-evaluate", help="Train networks on folds of the table to score it.")
+        bool,
+        typer.Option("--evaluate/--no-evaluate", help="Score the model by training networks on folds of the table."),
     ] = True,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -31,12 +32,12 @@ def report(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Write one HTML page on a model and the table that it was fitted on."""
+    """Write an HTML report on a model and the table that it was fitted on."""
     page = Path(model.with_suffix(".html").name) if output is None else output
     check_paths({"model": model, "table": table}, {"--output": page})
     check_page_name("--output", page)
     if output is None and page.exists():
-        raise FileExistsError(f"{page} is already there: give --output {page} to replace it, or another name")
+        raise FileExistsError(f"{page} exists: pass --output {page} to replace it, or choose another name")
     from castlereg import load
     from castlereg.report import write_report
 

@@ -1,4 +1,4 @@
-"""Tables that commands read: to learn from, and for a saved model."""
+"""Read the tables of commands, for training or for a saved model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def text_options(separator: str | None, decimal: str | None, encoding: str | None) -> dict[str, Any]:
-    r"""Return the options of a text file that are given; a tab may be written as ``tab`` or ``\t``.
+    r"""Return the options of a text file that are set; a tab may be written as ``tab`` or ``\t``.
 
     >>> text_options("tab", None, "latin-1")
     {'separator': '\t', 'encoding': 'latin-1'}
@@ -25,19 +25,21 @@ def text_options(separator: str | None, decimal: str | None, encoding: str | Non
 
 
 def check_problem(targets: list[str], drop: list[str] | None, task: str) -> None:
-    """Reject targets that are named twice or dropped, and tasks that do not exist or have no effect."""
+    """Raise for targets that are duplicated or dropped, and for tasks that do not exist or have no effect."""
     check_choice("--task", task, ["auto", "regression", "classification"])
     if len(targets) > 1 and task != "auto":
-        raise ValueError(f"--task {task} is for one target; the task of each of several follows from its values")
+        raise ValueError(
+            f"--task {task} is for one target; with several, each task is inferred from the values: drop --task"
+        )
     for name in targets:
         if targets.count(name) > 1:
-            raise ValueError(f"--target {name} is given twice: name each target once")
+            raise ValueError(f"--target {name} is duplicated: pass each target only once")
         if name in (drop or []):
-            raise ValueError(f"--drop {name}: it is the target; leave one of the two out")
+            raise ValueError(f"--drop {name}: this column is the target; drop --target or --drop")
 
 
 def column_options(categorical: list[str] | None, drop_unusable: bool) -> dict[str, Any]:
-    """Return the options of estimators that are about columns, those that are given.
+    """Return the column options of estimators that are set.
 
     >>> column_options(["zip"], False)
     {'categorical_features': ['zip']}
@@ -47,20 +49,20 @@ def column_options(categorical: list[str] | None, drop_unusable: bool) -> dict[s
 
 
 def read_problem(file: TableFile, targets: list[str], drop: list[str] | None) -> tuple[pd.DataFrame, pd.DataFrame, int]:
-    """Read a table; return features, targets, and how many rows were left out for want of a target."""
+    """Read a table; return features, targets, and the number of rows left out because they have no target."""
     from castlereg.data.files import check_columns, note_unnamed
 
     frame = file.read()
     check_columns([*targets, *(drop or [])], list(frame.columns), file)
     features = [name for name in frame.columns if name not in (*targets, *(drop or []))]
     if not features:
-        raise ValueError(f"{file} has no column besides the target: there is nothing to predict from")
+        raise ValueError(f"{file} has only the target: add columns to predict it from")
     note_unnamed(features, file)
     return with_targets(frame, features, targets, file)
 
 
 def open_for(model: Any, path: Path, text: dict[str, Any]) -> TableFile:
-    """Open a table for a model; columns of text in training are text here too, even if they look like numbers."""
+    """Open a table for a model; text columns of the training table are read as text, even if they look like numbers."""
     from castlereg.data.files import TableFile
     from castlereg.data.targets import ClassTarget
 
@@ -74,7 +76,7 @@ def open_for(model: Any, path: Path, text: dict[str, Any]) -> TableFile:
 
 
 def columns_for(model: Any, frame: pd.DataFrame, file: TableFile) -> tuple[list[str], list[str]]:
-    """Return the columns that a model predicts from and its targets, after a check that a table has them."""
+    """Return the features and targets of a model, and check that the table has them."""
     from castlereg.data.files import check_columns
 
     targets = [target.name for target in model.model_.targets]
@@ -88,53 +90,55 @@ def columns_for(model: Any, frame: pd.DataFrame, file: TableFile) -> tuple[list[
 
 
 def feature_names(model: Any, columns: list[str]) -> list[str]:
-    """Return the columns that a model predicts from: by name, or the first ones if it was fitted without names."""
+    """Return the features of a model: by name, or the first columns if it was fitted without names."""
     return list(getattr(model, "feature_names_in_", columns[: model.n_features_in_]))
 
 
 def with_targets(
     frame: pd.DataFrame, features: list[str], targets: list[str], file: TableFile
 ) -> tuple[pd.DataFrame, pd.DataFrame, int]:
-    """Return features, targets, and how many rows were left out for want of a target."""
+    """Return features, targets, and the number of rows left out because they have no target."""
     from castlereg.data.targets import has_targets, plain_target
 
     has_target = has_targets(frame[targets])
     if not has_target.any():
-        raise ValueError(f"every row of {file} lacks a value of {', '.join(map(repr, targets))}: fill some of them")
+        raise ValueError(
+            f"{file} has no row with a value of {', '.join(map(repr, targets))}: fill in the targets to learn from"
+        )
     rows = frame[has_target]
     y = rows[targets].apply(lambda column: column if column.name in file.texts else plain_target(column))
     return rows[features], y.apply(_as_whole_numbers), int((~has_target).sum())
 
 
 def _as_whole_numbers(column: pd.Series) -> pd.Series:
-    """Turn whole numbers into integers: missing values made pandas read them as 1.0, which is not how a class looks."""
+    """Convert whole numbers to integers; with missing values, pandas reads them as floats, and classes show as 1.0."""
     whole = column.dtype.kind == "f" and bool((column % 1 == 0).all()) and bool((column.abs() < 2**53).all())
     return column.astype("int64") if whole else column
 
 
 def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:
-    """Return the task of the targets and the reason; each of several targets is what its values suggest."""
+    """Return the task and the reason for it; with several targets, the task of each is inferred from its values."""
     from castlereg.data.targets import check_target, inferred_task
 
     if y.shape[1] > 1:
-        return "several targets", "each by its values"
+        return "several targets", "each inferred from its values"
     if task == "auto":
         return inferred_task(y.iloc[:, 0])
     if task == "regression":
         try:
             check_target(y.iloc[:, 0].to_numpy(), str(y.columns[0]), "numbers")
         except (TypeError, ValueError) as error:
-            raise ValueError(f"--task regression needs a target of numbers: {error}") from error
-    return task, "as --task says"
+            raise ValueError(f"--task regression needs a numeric target: {error}") from error
+    return task, "set by --task"
 
 
 def one_or_all(y: pd.DataFrame) -> Any:
-    """Return the target, or the table of several."""
+    """Return one target as a series, several as a table."""
     return y.iloc[:, 0] if y.shape[1] == 1 else y
 
 
 def counted(n: int, noun: str = "row") -> str:
-    """Write a number of things.
+    """Return a count with its noun.
 
     >>> counted(1), counted(2)
     ('1 row', '2 rows')
@@ -143,5 +147,5 @@ def counted(n: int, noun: str = "row") -> str:
 
 
 def named(path: Path) -> str:
-    """Return the name of a table in a sentence."""
+    """Return the name of a table for use in a sentence."""
     return "standard input" if str(path) == "-" else path.name

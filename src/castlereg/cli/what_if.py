@@ -1,4 +1,4 @@
-"""``castlereg what-if``: what becomes of an outcome when columns are set, by the graph of a saved model."""
+"""``castlereg what-if``: estimate the effect of setting columns on an outcome, using the graph of a saved model."""
 
 from __future__ import annotations
 
@@ -26,27 +26,33 @@ def what_if(
     model: Model,
     table: Table,
     do: Annotated[
-        list[str] | None, typer.Option("--do", help="column=value to set in every row; repeat it for several.")
+        list[str] | None, typer.Option("--do", help="column=value to set in every row; repeat for several.")
     ] = None,
     effect_of: Annotated[
-        str | None, typer.Option(help="Instead of --do: column that is set to one value after the other.")
+        str | None, typer.Option(help="Instead of --do: column to set to a series of values, one at a time.")
     ] = None,
     outcome: Annotated[
-        str | None, typer.Option(help="Column to look at (default: the model's target, if it has only one).")
+        str | None, typer.Option(help="Outcome column (default: the model's target, if it has only one).")
     ] = None,
     values: Annotated[
-        str | None, typer.Option(help="Values for --effect-of, such as 20,25,30 (default: over its range).")
+        str | None, typer.Option(help="Values for --effect-of, such as 20,25,30 (default: values over its range).")
     ] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option(help="column=level or column=low:high: average over these rows only; repeat it for several."),
+        typer.Option(help="column=level or column=low:high: average over these rows only; repeat for several."),
     ] = None,
     level: Annotated[
-        str | None, typer.Option(help="Level of the outcome whose probability is asked for (default: the last).")
+        str | None,
+        typer.Option(help="Level of a categorical outcome whose probability to estimate (default: the last)."),
     ] = None,
-    coverage: Annotated[float, typer.Option(help="Coverage of the bands.")] = 0.9,
-    draws: Annotated[int, typer.Option(min=0, help="Graphs and samples of rows for the bands; 0 for none.")] = 50,
-    plot: Annotated[Path | None, typer.Option(help="Picture of --effect-of: .png, .svg or .pdf.")] = None,
+    coverage: Annotated[float, typer.Option(help="Coverage of the intervals.")] = 0.9,
+    draws: Annotated[
+        int,
+        typer.Option(min=0, help="Number of draws (a graph and a sample of the rows) for the intervals; 0 for none."),
+    ] = 50,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a plot of --effect-of to this file: .png, .svg or .pdf.")
+    ] = None,
     seed: Seed = 0,
     separator: Separator = None,
     decimal: Decimal = None,
@@ -55,22 +61,22 @@ def what_if(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say what would become of a column if others were set to values, and how sure the graph is of it."""
+    """Estimate how an outcome changes when columns are set to values, and how certain the graph is."""
     _check_options(do, effect_of, values, plot, coverage)
     check_paths({"model": model, "table": table}, {"--plot": plot})
     from castlereg import load
 
     fitted = load(model)
     if not hasattr(fitted, "graph_"):
-        stop(f"{model} has no graph: it is a network without CASTLE")
+        stop(f"{model} has no graph: it was fitted without CASTLE")
     names = [column.name for column in fitted.model_.preprocessing.schema]
     names += [target.name for target in fitted.model_.targets]
-    asked = _outcome(fitted, outcome, names)
+    outcome = _outcome(fitted, outcome, names)
     set_to, among = assignments("--do", do or [], names), assignments("--given", given or [], names)
     if effect_of is not None and effect_of not in names:
         raise ValueError(unknown_column("--effect-of", effect_of, names))
-    if asked in set_to or asked == effect_of:
-        raise ValueError(f"{asked!r} is the outcome: it cannot be set as well")
+    if outcome in set_to or outcome == effect_of:
+        raise ValueError(f"{outcome!r} is the outcome: it cannot be set as well; choose another --outcome")
     file = open_for(fitted, table, text_options(separator, decimal, encoding))
     frame = file.read()
     X, y, without_target = with_targets(frame, *columns_for(fitted, frame, file), file)
@@ -79,16 +85,18 @@ def what_if(
     variables = {variable.name: variable for variable in world.variables}
     options = {
         "given": {name: given_value(variables[name], text) for name, text in among.items()},
-        "level": None if level is None else typed(variables[asked], level),
+        "level": None if level is None else typed(variables[outcome], level),
         "coverage": coverage,
     }
     facts = {"model": model, "table": table, "rows": len(X), "rows_without_target": without_target}
     if effect_of is None:
-        answer = world.what_if({name: typed(variables[name], text) for name, text in set_to.items()}, asked, **options)
+        answer = world.what_if(
+            {name: typed(variables[name], text) for name, text in set_to.items()}, outcome, **options
+        )
         _print_answer(answer, facts, as_json)
         return
     listed = None if values is None else listed_values(variables[effect_of], values)
-    effect = world.effect(effect_of, asked, values=listed, **options)
+    effect = world.effect(effect_of, outcome, values=listed, **options)
     if plot is not None:
         write_output(_picture(effect, plot), plot)
     _print_effect(effect, facts | ({} if plot is None else {"plot": plot}), as_json)
@@ -98,14 +106,16 @@ def _check_options(
     do: list[str] | None, effect_of: str | None, values: str | None, plot: Path | None, coverage: float
 ) -> None:
     if not do and effect_of is None:
-        raise ValueError("nothing is asked: give --do column=value, or --effect-of column")
+        raise ValueError("nothing to estimate: pass --do column=value or --effect-of column")
     if do and effect_of is not None:
-        raise ValueError("--do and --effect-of are two questions: leave one of the two out")
+        raise ValueError("--do and --effect-of cannot be combined: pass one of them")
     for option, value in (("--values", values), ("--plot", plot)):
         if value is not None and effect_of is None:
-            raise ValueError(f"{option} has no effect with --do: it is for --effect-of")
+            raise ValueError(f"{option} has no effect with --do: it is for --effect-of; drop it")
     if plot is not None and plot.suffix.lower() not in _PICTURES:
-        raise ValueError(f"--plot {plot}: a picture ends in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}")
+        raise ValueError(
+            f"--plot {plot}: the name of a plot must end in {', '.join(_PICTURES[:-1])} or {_PICTURES[-1]}"
+        )
     if not 0 < coverage < 1:
         raise ValueError(f"--coverage {coverage:g} must be between 0 and 1, such as 0.9")
 
@@ -114,7 +124,9 @@ def _outcome(fitted: Any, outcome: str | None, names: list[str]) -> str:
     targets = [target.name for target in fitted.model_.targets]
     if outcome is None:
         if len(targets) > 1:
-            raise ValueError(f"--outcome is missing: the model has {len(targets)} targets, {', '.join(targets)}")
+            raise ValueError(
+                f"--outcome is missing: the model has {len(targets)} targets; choose from {', '.join(targets)}"
+            )
         return str(targets[0])
     if outcome not in names:
         raise ValueError(unknown_column("--outcome", outcome, names))
@@ -162,12 +174,12 @@ def _print_effect(effect: Effect, facts: dict[str, Any], as_json: bool) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """Round numbers to four digits."""
+    """Round numbers to four significant digits."""
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def _trust(answer: WhatIf | Effect, remark: str) -> dict[str, Any]:
-    """Return how far to trust an answer."""
+    """Return the facts that show how far to trust an answer."""
     direction = answer.direction
     shares = {"graphs_with_a_path": direction.forward, "graphs_with_a_path_back": direction.backward}
     return shares | {"direction_is_known": direction.is_known, "notes": [*([remark] if remark else []), *answer.notes]}
