@@ -128,12 +128,10 @@ def draw_families(scores: pd.DataFrame, path: Path) -> None:
     plt.close(figure)
 
 
-def write_page() -> None:
-    """Write the page."""
+def page_text() -> str:
+    """Return docs/recovery.md."""
     scores = with_sizes(stored())
-    draw_families(scores, DOCS / "images" / "graph_recovery.png")
     table = pd.read_csv(CALIBRATION)
-    draw_calibration(table, DOCS / "images" / "graph_calibration.png")
     directions = table.dropna()
     sections = []
     for size, title in SIZE_NAMES.items():
@@ -162,7 +160,7 @@ def write_page() -> None:
     tables.index = [TABLE_NAMES[str(name)] for name in tables.index]
     of_edges = calibration_error(table["joined"], table["is_joined"])
     of_directions = calibration_error(directions["direction"], directions["is_right"])
-    text = f"""# How well graphs are recovered
+    return f"""# How well graphs are recovered
 
 This page is written by `python -m benchmarks.graph_recovery page` from stored scores; the file says how to run
 everything again.
@@ -200,4 +198,10 @@ but levels) the expected calibration error is {of_edges:.3f} for edges ({len(tab
 One small table each: no ranking. Sachs has 853 rows and the conventional graph of 17 edges; Asia and Alarm have their
 first 5,000 rows.
 """
-    (DOCS / "recovery.md").write_text(text, encoding="utf-8")
+
+
+def write_page() -> None:
+    """Write docs/recovery.md and its pictures."""
+    draw_families(with_sizes(stored()), DOCS / "images" / "graph_recovery.png")
+    draw_calibration(pd.read_csv(CALIBRATION), DOCS / "images" / "graph_calibration.png")
+    (DOCS / "recovery.md").write_text(page_text(), encoding="utf-8")

@@ -6,17 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from benchmarks import recovery_page
+from benchmarks.accuracy import page as accuracy
 from benchmarks.clusters import page as clusters
+from benchmarks.effects import page as effects
 from benchmarks.engines import page as engines
 from benchmarks.marked_figures import DOCS, read_figures, write_figures
+from benchmarks.paper import pages as paper
 from benchmarks.torch_loop import page as torch_loop
 
 PAGES = [
     (DOCS / "speed.md", engines.COMMAND, engines.figures),
     (DOCS / "speed.md", clusters.COMMAND, clusters.figures),
     (DOCS / "speed.md", torch_loop.COMMAND, torch_loop.figures),
-    (DOCS.parent / "README.md", engines.COMMAND, engines.against_peer),
+    (DOCS.parent / "README.md", accuracy.COMMAND, accuracy.readme_ranks),
+    (DOCS / "when_it_pays.md", paper.COMMAND, paper.gains_and_rule),
 ]
+WHOLE_PAGES = {"accuracy": accuracy.page_text, "effects": effects.page_text, "recovery": recovery_page.page_text}
 
 
 @pytest.mark.parametrize(
@@ -24,6 +30,15 @@ PAGES = [
 )
 def test_a_page_has_the_figures_of_its_file(page: Path, command: str, figures: Callable[[], str]) -> None:
     assert read_figures(page, command).strip() == figures().strip(), f"run: {command}"
+
+
+@pytest.mark.parametrize("name", WHOLE_PAGES)
+def test_a_page_is_what_its_files_make(name: str) -> None:
+    assert (DOCS / f"{name}.md").read_text(encoding="utf-8") == WHOLE_PAGES[name](), "run its benchmark's page command"
+
+
+def test_the_rule_of_advice_is_what_its_results_make() -> None:
+    assert paper.RULE.read_text(encoding="utf-8") == paper.rule_text(), f"run: {paper.COMMAND}"
 
 
 def test_only_what_is_between_the_marks_is_replaced(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from scipy.stats import friedmanchisquare, studentized_range
 
 from benchmarks.accuracy.cells import ADDED, COPY_CHANGED, COPY_NOISE, SOURCES
 from benchmarks.accuracy.run import read
+from benchmarks.marked_figures import DOCS, write_figures
 
-DOCS = Path(__file__).parents[2] / "docs"
 CELL = ["table", "variant", "rows", "split"]
-VARIANTS = {"plain": "as they are", "random": "with random columns", "copies": "with noisy copies"}
+VARIANTS = {"plain": "original columns", "random": "with random columns", "copies": "with noisy copies"}
 ROWS = {100: "100", 300: "300", 0: "all"}
 NAMES = {
     "best": 'castlereg, `search="best"`',
@@ -31,6 +31,8 @@ NAMES = {
     "TabM": "TabM",
 }
 RIVALS = ("linear", "random forest", "boosting", "scikit-learn MLP", "CatBoost", "RealMLP", "TabM")
+EVERYBODY = ["best", "fast", *(name for name in RIVALS if name != "TabM")]  # TabM was not run on all cells
+COMMAND = "python -m benchmarks.accuracy page"
 DETAIL = ("Boston", "bioconcentration", "wine", "retinopathy")
 
 
@@ -144,7 +146,7 @@ def _by_table(errors: pd.DataFrame) -> str:
 def _settings(errors: pd.DataFrame) -> str:
     ranks = errors.rank(axis=1)
     chosen = errors.index.get_level_values("table").map(lambda name: SOURCES[name].settings)
-    table = pd.DataFrame({"settings chosen on them": ranks[chosen].mean(), "not": ranks[~chosen].mean()})
+    table = pd.DataFrame({"used to choose settings": ranks[chosen].mean(), "not used": ranks[~chosen].mean()})
     return _markdown(table.loc[ranks.mean().sort_values().index].rename(index=NAMES))
 
 
@@ -184,11 +186,11 @@ def _seconds() -> str:
     }
     return f"""## Seconds
 
-Wall seconds on two cores, one method after the other (`python -m benchmarks.accuracy time`). Networks trained on
-the [native engine](kernels.md); the errors above are from JAX, and those of these fits differ by about 1 % at most.
-"Again" is a second fit in the same process. By the medians of the tables, a first fit of `fast`
-takes {ratios["fast, first fit"]:.1f} times as long as CatBoost's (again {ratios["fast, again"]:.1f}), one of `best`
-{ratios["best, first fit"]:.1f} times as long as RealMLP's five folds (again {ratios["best, again"]:.1f}).
+Wall seconds on two cores, one method after the other (`python -m benchmarks.accuracy time`). The networks were trained
+on the [native engine](kernels.md). The errors above are from JAX; those of these fits differ by about 1 % at most.
+"Again" is a second fit in the same process. By the medians over tables, the first fit of `fast` takes
+{ratios["fast, first fit"]:.1f} times as long as CatBoost's (again: {ratios["fast, again"]:.1f}), and that of `best`
+{ratios["best, first fit"]:.1f} times as long as RealMLP's five folds (again: {ratios["best, again"]:.1f}).
 
 {_markdown(frame, 1)}
 """
@@ -207,21 +209,28 @@ def _coverage() -> str:
     ]
     return f"""## Intervals and class sets
 
-Test rows inside the 90 % intervals, or with their class in the 90 % sets, of `best` with {ROWS} training rows:
+Share of test rows inside the 90 % intervals, or with their class in the 90 % sets (`best`, {ROWS} training rows):
 {"; ".join(lines)}.
 """
 
 
-def write_page() -> None:
-    """Write docs/accuracy.md and its pictures."""
+def readme_ranks() -> str:
+    """Return mean ranks for the README."""
+    errors = by_method(read(), EVERYBODY)
+    table = rank_table(errors)[["mean rank", *VARIANTS.values()]]
+    return (
+        f"{_markdown(table.rename(index=NAMES))}\n\nMean rank, 1 is best, over {len(errors)} cells of "
+        f"{errors.index.get_level_values('table').nunique()} tables; differences above "
+        f"{critical_difference(*errors.shape[::-1]):.2f} are significant."
+    )
+
+
+def page_text() -> str:
+    """Return docs/accuracy.md."""
     results = read()
-    everybody = [name for name in ("best", "fast", *RIVALS) if name != "TabM"]
-    with_tabm = by_method(results, [*everybody, "TabM"])
-    one = by_method(results, everybody)
-    several = by_method(results, [name for name in everybody if name != "RealMLP"])  # slow rivals have one split
-    images = DOCS / "images"
-    rank_picture(one, images / "accuracy_ranks.png")
-    error_picture(one, images / "accuracy_errors.png")
+    with_tabm = by_method(results, [*EVERYBODY, "TabM"])
+    one = by_method(results, EVERYBODY)
+    several = by_method(results, [name for name in EVERYBODY if name != "RealMLP"])  # slow rivals have one split
     without = by_method(results, ["best", "best without causal terms"])  # not all cells of the benchmark
     paper = by_method(results, ["fast", "best", "paper"])
     test = friedmanchisquare(*one.to_numpy().T)
@@ -230,23 +239,24 @@ def write_page() -> None:
     others = ", ".join(name for name, source in SOURCES.items() if not source.settings)
     seconds = results.groupby("method")["seconds"].median()
     times = ", ".join(f"{_short(name)} {seconds[name]:.1f}" for name in NAMES if name in seconds)
-    page = f"""# Accuracy
+    return f"""# Accuracy
 
 How the searches of castlereg predict, against the models that people use today. The benchmark is
 `python -m benchmarks.accuracy`; this page is written from `benchmarks/accuracy/results.csv` by
 `python -m benchmarks.accuracy page`.
 
-**Cells.** {len(SOURCES)} tables; as they are, with {ADDED} columns of random numbers for each real one, and with
-{ADDED} noisy copies of each (noise of {COPY_NOISE:g} standard deviations; of text, {100 * COPY_CHANGED:.0f} % of the
-cells drawn anew); 100, 300 and all training rows; a random fifth of the rows is the test. Errors are mean squared
-errors in units of the target's variance, or 1 - AUROC.
-**Rivals** have their defaults and see the same rows. Settings of the pools were chosen on {settings}, on other splits
-than these; {others} had no part in it.
+**Cells.** {len(SOURCES)} tables, each in three versions: with its original columns, with {ADDED} columns of random
+numbers for each original one, and with {ADDED} noisy copies of each (noise of {COPY_NOISE:g} standard deviations; in
+text columns, {100 * COPY_CHANGED:.0f} % of the values are drawn again). Each version is trained on 100, 300 and all
+training rows, and tested on a random fifth of the rows. The error is the mean squared error in units of the target's
+variance, or 1 - AUROC.
+**Rivals** use their defaults and the same rows. The settings of the pools were chosen on other splits of {settings};
+{others} were not used for them.
 
 ## Ranks
 
-{len(one)} cells that all methods have, one split each. Friedman's test: p = {test.pvalue:.1g}; two mean ranks differ
-significantly if they are {difference:.2f} apart.
+{len(one)} cells on which all methods were run, one split each. Friedman's test: p = {test.pvalue:.1g}. Two mean ranks
+differ significantly if their difference is above {difference:.2f}.
 
 {_markdown(rank_table(one).rename(index=NAMES))}
 
@@ -258,29 +268,29 @@ By the number of training rows, mean ranks:
 
 {_by_rows(one)}
 
-Tables on which settings were chosen, and the others, mean ranks:
+Mean ranks on the tables that were used to choose settings, and on the others:
 
 {_settings(one)}
 
-All splits, without the rivals that were run on one ({len(several)} cells of
+All splits, without the rivals that were run on only one ({len(several)} cells of
 {several.index.get_level_values("split").nunique()} splits; critical difference
 {critical_difference(len(several.columns), len(several)):.2f}):
 
 {_markdown(rank_table(several).rename(index=NAMES))}
 
-With TabM, on the {len(with_tabm)} cells that it has:
+With TabM, on the {len(with_tabm)} cells on which it was run:
 
 {_markdown(rank_table(with_tabm).rename(index=NAMES))}
 
 ## What CASTLE adds
 
-The same pool without the causal terms, only the sparsity of the input layer, on {len(without)} cells. Error of `best`
-against it: {_difference(without, "best", "best without causal terms")}.
+The same pool without the causal terms, only with sparse input layers, on {len(without)} cells. Error of `best`
+relative to it: {_difference(without, "best", "best without causal terms")}.
 
 ## Against the paper's search
 
-On {len(paper)} cells, error of `fast` against `paper`: {_difference(paper, "fast", "paper")};
-of `best` against `paper`: {_difference(paper, "best", "paper")}.
+On {len(paper)} cells, error of `fast` relative to `paper`: {_difference(paper, "fast", "paper")};
+of `best` relative to `paper`: {_difference(paper, "best", "paper")}.
 
 ## Tables
 
@@ -288,12 +298,20 @@ Geometric mean errors over the cells of each table:
 
 {_by_table(one)}
 
-Four tables as they are, with all rows, the first split:
+Four tables with their original columns and all rows, first split:
 
 {_detail(results)}
 
-Median processor seconds of the cells that each method has, over all cores: {times}.
+Median processor seconds per cell, over all cores: {times}.
 
 {_seconds()}
 {_coverage()}"""
-    (DOCS / "accuracy.md").write_text(page, encoding="utf-8")
+
+
+def write_page() -> None:
+    """Write docs/accuracy.md, its pictures, and the ranks in the README."""
+    errors = by_method(read(), EVERYBODY)
+    rank_picture(errors, DOCS / "images" / "accuracy_ranks.png")
+    error_picture(errors, DOCS / "images" / "accuracy_errors.png")
+    (DOCS / "accuracy.md").write_text(page_text(), encoding="utf-8")
+    write_figures(DOCS.parent / "README.md", COMMAND, readme_ranks())

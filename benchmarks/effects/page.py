@@ -84,10 +84,9 @@ def picture(results: pd.DataFrame, path: Path) -> None:
     plt.close(figure)
 
 
-def write_page() -> None:
-    """Write the page."""
+def page_text() -> str:
+    """Return docs/effects.md."""
     results = pd.read_csv(run.RESULTS)
-    picture(results, DOCS / "images" / "effects.png")
     seconds = results[results["method"].isin(["castlereg", "DoWhy"]) & (results["graph"] == "true")]
     fit, ask = (seconds.groupby("method")[column].median() for column in ("fit", "questions"))
     worlds = results[["kind", "seed"]].drop_duplicates().groupby("kind").size()
@@ -99,7 +98,7 @@ def write_page() -> None:
     names = zip(timing["method"], timing["draws"], strict=True)
     timing.index = pd.Index([f"{name}, {draws} draws" if name == "castlereg" else name for name, draws in names])
     timing = timing.drop(columns=["method", "draws"]).rename_axis("seconds")
-    page = f"""# How good what-if answers are
+    return f"""# How good what-if answers are
 
 This page is written by `python -m benchmarks.effects page` from stored results; `benchmarks/effects` says how to run
 everything again.
@@ -164,4 +163,9 @@ between (wall seconds, two cores):
 
 {_markdown(timing, 1, best=False)}
 """
-    (DOCS / "effects.md").write_text(page, encoding="utf-8")
+
+
+def write_page() -> None:
+    """Write docs/effects.md and its picture."""
+    picture(pd.read_csv(run.RESULTS), DOCS / "images" / "effects.png")
+    (DOCS / "effects.md").write_text(page_text(), encoding="utf-8")

@@ -21,7 +21,7 @@ def read() -> Callable[..., float]:
 
 
 def against_peer() -> str:
-    """Return the table of the README."""
+    """Return the table against scikit-learn."""
     value = read()
     names = {
         "grid": ("a grid of 10 folds x 4 betas, 500 rows x 9 features, 200 epochs", "40 plain MLPs"),
@@ -78,6 +78,8 @@ def figures() -> str:
     ratios.columns = pd.Index([f"{n} network{'s' if n > 1 else ''}" for n in ratios.columns])
     return "\n\n".join(
         [
+            against_peer().rstrip(),
+            "The same cases and others on both engines:",
             markdown_table(pd.DataFrame(rows, columns=["", "JAX", "native"])).rstrip(),
             "Seconds of an epoch on JAX over those on the native engine, once programs are compiled; "
             '"JAX" where `engine="auto"` takes it:',
@@ -94,4 +96,3 @@ def _pair(value: Callable[..., float], case: str, figure: str = "seconds") -> tu
 def write() -> None:
     """Write the tables."""
     write_figures(DOCS / "speed.md", COMMAND, figures())
-    write_figures(DOCS.parent / "README.md", COMMAND, against_peer())
