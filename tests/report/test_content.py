@@ -172,7 +172,7 @@ def test_the_search_of_a_pool_is_repeated_in_every_fold(fitted: Fitted, cv: Any)
     assert "The whole search was repeated in every fold." in content.evaluation.note
 
 
-@pytest.mark.filterwarnings("ignore:X has levels that were not there in training")
+@pytest.mark.filterwarnings("ignore:X has levels that are not in the training data")
 def test_a_column_that_is_nearly_an_identifier_stays_one_of_levels_on_the_rows_of_a_fold() -> None:
     """34 levels in 70 rows are levels; in the 56 rows of a fold they would be an identifier."""
     rng = np.random.default_rng(0)
@@ -195,7 +195,7 @@ def test_a_model_without_its_regularizers_is_described_but_not_measured(fitted: 
         save(model, tmp_path / "model")
     with pytest.warns(UserWarning, match="does not hold the option candidates"):
         loaded = load(tmp_path / "model")
-    message = "its file does not hold its regularizers: pass evaluate=False"
+    message = "its file does not contain its regularizers: pass evaluate=False"
     with pytest.raises(ValueError, match=message):
         report_content(loaded, X, y, cv=2)
     assert report_content(loaded, X, y, evaluate=False).training == report_content(model, X, y, evaluate=False).training
@@ -242,7 +242,7 @@ def test_models_and_options_that_are_not_valid_raise(fitted: Fitted) -> None:
         report_content(LinearRegression().fit(X, y), X, y)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="cv=1 must be a whole number of at least 2"):
         report_content(model, X, y, cv=1)
-    with pytest.raises(ValueError, match="cv=61 folds of 60 rows: lower cv"):
+    with pytest.raises(ValueError, match="cv=61 needs at least 61 rows, but there are 60: lower cv"):
         report_content(model, X, y, cv=61)
     with pytest.raises(ValueError, match="rivals=2 must be True or False"):
         report_content(model, X, y, rivals=2)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def test_answers_are_written_with_their_band() -> None:
         "1.00 (0.50 to 1.50)",
         "no such rows",
         "1.50",
-        "half of the rows from 0.00 to 2.00, nine in ten from \N{MINUS SIGN}2.00 to 4.00",
+        "50% of the rows from 0.00 to 2.00, 90% from \N{MINUS SIGN}2.00 to 4.00",
     )
     assert answers_at(NUMBERS.curves[1], 0).distribution == ""
 

@@ -117,8 +117,8 @@ def test_the_panel_says_what_it_leaves_out_and_what_is_not_known(hostile: Report
     panel = hostile.what_if
     assert panel is not None
     said = " ".join(" ".join(read.of("li")).split())
-    assert "the 3 of 30 columns with the largest effects" in said
-    assert "These are 2 of 9 targets and classes" in said
+    assert "the 3 columns with the largest effects, of 30" in said
+    assert "Shown are 2 of 9 targets and classes" in said
     assert "fitted to 50 of 100 rows" in said and "The 12 most frequent of 40 levels." in said
     assert all(caveat in said for caveat in panel.caveats)
     names = read.of("bdi")
@@ -247,7 +247,7 @@ def test_confidence_that_is_not_known_is_a_dash_with_how_to_get_it() -> None:
     read = Page(text)
     assert "NaN" not in re.search(r'id="graph-data">(.*?)</script>', text)[1]  # type: ignore[index]
     note = " ".join(" ".join(read.of("p")).split())
-    assert "Confidence and direction (\N{EN DASH}) are not known" in note and FOR_CONFIDENCE in note
+    assert "Confidence and direction (\N{EN DASH}) are not available" in note and FOR_CONFIDENCE in note
     edges = [a["aria-label"] for tag, a in read.elements if tag == "g" and "data-rank" in a]
     assert edges and all(label.endswith("confidence not known") for label in edges)
     known = Page(render(content)).of("p")

@@ -1,4 +1,4 @@
-"""Coordinates of the dots, lines and ticks of the small charts; the template only writes them down."""
+"""Coordinates of the dots, lines and ticks of the small charts; the template only formats them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Tick(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """Size of a chart, and the box of its data, from the top left corner."""
+    """Size of a chart and the box of its data, relative to the top left corner."""
 
     width: float
     height: float
@@ -35,7 +35,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True)
 class Chart:
-    """Dots, and for curves a light line per network and a strong one; lines are the points of SVG polylines."""
+    """Dots and, for curves, a light line per network and a strong mean line; lines are points of SVG polylines."""
 
     frame: Frame
     x_ticks: tuple[Tick, ...]
@@ -88,7 +88,7 @@ def log_ticks(low: float, high: float, count: int = 6) -> list[float]:
 
 
 def scatter_chart(points: Sequence[Point]) -> Chart:
-    """Draw points (true, predicted) on two equal axes; a perfect prediction lies on the diagonal."""
+    """Draw points (true, predicted) on two equal axes; perfect predictions lie on the diagonal."""
     frame = Frame(360, 330, left=52, top=10, right=350, bottom=286)
     low, high = widened(min(map(min, points)), max(map(max, points)))
     x = scale_between(low, high, frame.left, frame.right)
@@ -98,7 +98,7 @@ def scatter_chart(points: Sequence[Point]) -> Chart:
 
 
 def curve_chart(curves: Curves) -> Chart:
-    """Draw the curves of training, on a logarithmic axis if values differ much."""
+    """Draw the training curves, on a logarithmic axis if the values span a large range."""
     frame = Frame(420, 240, left=52, top=10, right=410, bottom=200)
     epochs, values = zip(*(point for line in curves.members for point in line), strict=True)
     is_log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
@@ -145,10 +145,10 @@ def widened(low: float, high: float) -> Point:
 
 
 def scale_between(low: float, high: float, start: float, end: float) -> Scale:
-    """Return the function that takes low to start and high to end."""
+    """Return the linear function that maps low to start and high to end."""
     return lambda value: start + (value - low) / (high - low) * (end - start)
 
 
 def marks_at(values: Sequence[float], scale: Scale) -> tuple[Tick, ...]:
-    """Write numbers at their coordinates."""
+    """Label numbers at their coordinates."""
     return tuple(Tick(scale(value), f"{value:,.6g}".replace("-", "\N{MINUS SIGN}")) for value in values)

@@ -1,4 +1,4 @@
-"""Everything that a report shows, as plain data, independent of the page."""
+"""The content of a report as plain data, independent of the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from castlereg.training import phases_for
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How well the model predicts rows that it was not trained on."""
+    """Scores of the model on held-out rows."""
 
     folds: int
     draws: int  # of the bootstrap
@@ -39,7 +39,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class ReportContent:
-    """Everything that a report shows."""
+    """The content of a report."""
 
     title: str
     model: str  # its name on the page
@@ -72,7 +72,7 @@ def report_content(
     date: datetime.date | None = None,
     verbose: bool | None = None,
 ) -> ReportContent:
-    """Collect everything that a report shows; :func:`render` makes a page of it.
+    """Collect the content of a report; :func:`render` turns it into a page.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def report_content(
     """
     if not isinstance(model, NetworkEstimator):
         raise TypeError(
-            f"{type(model).__name__} is not an estimator of castlereg, so it has no history to report; for a pipeline, "
-            "give its last step, and X as that step gets it"
+            f"{type(model).__name__} is not an estimator of castlereg, so it has no report; for a pipeline, pass its "
+            "last step, and X as transformed by the steps before it"
         )
     check_is_fitted(model)
     check_flag("evaluate", evaluate)
@@ -125,24 +125,24 @@ def report_content(
 
 
 def _warmup(model: NetworkEstimator) -> int:
-    """Return the number of epochs before the best epoch counts."""
+    """Return the number of first epochs that cannot be the best epoch."""
     book = model.model_.folds
     if book is not None and book.regularizers is not None:
         regularizers = book.regularizers
     elif isinstance(model, CastleOptions):
         regularizers = (Castle(objective=model.objective),)
     else:
-        regularizers = getattr(model, "regularizers", None) or ()  # None if they could not be saved
+        regularizers = getattr(model, "regularizers", None) or ()  # None if the model file does not contain them
     phases = phases_for(regularizers, int(model.max_epochs), (model.recipe or DEFAULT_RECIPE).warmup)
     return sum(phase.epochs for phase in phases if not phase.counts)
 
 
 def _seeds(model: NetworkEstimator, random_state: Seed) -> tuple[int, str]:
-    """Return the report's seed, and a text that names it and the model's."""
+    """Return the seed of the report, and a text with this seed and that of the model."""
     of_model = model.random_state
-    given = of_model if random_state is None and isinstance(of_model, int | np.integer) else random_state
-    sequence = seed_sequence(given)
-    seed = int(given if isinstance(given, int | np.integer) else sequence.generate_state(1)[0])
+    chosen = of_model if random_state is None and isinstance(of_model, int | np.integer) else random_state
+    sequence = seed_sequence(chosen)
+    seed = int(chosen if isinstance(chosen, int | np.integer) else sequence.generate_state(1)[0])
     text = str(of_model) if isinstance(of_model, int | np.integer | None) else type(of_model).__name__
     return seed, text if text == str(seed) else f"model {text}, report {seed}"
 
@@ -158,7 +158,7 @@ def _evaluation(
     verbose: bool,
 ) -> Evaluation:
     if cv > len(truth[0]):
-        raise ValueError(f"cv={cv} folds of {len(truth[0])} rows: lower cv")
+        raise ValueError(f"cv={cv} needs at least {cv} rows, but there are {len(truth[0])}: lower cv")
     predictions, _ = out_of_fold(model, X, y, truth, rivals=rivals, cv=cv, seed=seed, verbose=verbose)
     targets = tuple(
         score_target(target, truth[k], {method: predicted[k] for method, predicted in predictions.items()}, seed)
@@ -166,7 +166,7 @@ def _evaluation(
     )
     notes = [f"Every row was predicted by networks trained on the other folds ({cv} folds)."]
     if PLAIN in predictions:
-        same = "The plain network has the same folds, options and starting weights"
+        same = "The plain network has the same folds, options and initial weights"
         notes.append(f"{same}, but no regularizer except early stopping.")
     if rivals:
         notes.append(
@@ -174,12 +174,12 @@ def _evaluation(
             "HistGradientBoosting with early stopping), on the same folds and columns."
         )
         if len(truth[0]) * (cv - 1) > MOST_ROWS * cv:
-            notes.append(f"Each was trained on {MOST_ROWS:,} rows of a fold at most, drawn at random.")
+            notes.append(f"In each fold they were trained on at most {MOST_ROWS:,} rows, drawn at random.")
         if model.class_weight is not None:
-            notes.append("They ignore class_weight, so their log loss has an advantage.")
+            notes.append("They ignore class_weight, which gives their log loss an advantage.")
     notes.append(
         f"The {COVERAGE:.0%} intervals come from {DRAWS:,} draws of rows with replacement, the same for all methods: "
-        "they show how the scores would vary with other rows like these, not with other starting weights."
+        "they show how the scores would vary with other rows of the same kind, not with other initial weights."
     )
     book = model.model_.folds
     if book is not None and is_pool(model):
@@ -187,7 +187,7 @@ def _evaluation(
     elif book is not None:
         strengths = ", ".join(f"{name}={value:g}" for name, value in book.results["params"][book.best].items())
         notes.append(
-            f"The strengths chosen on all rows ({strengths or 'none'}) were used in every fold, with "
-            f"{model.model_.networks.n_members} networks, so the scores of the model are slightly too good."
+            f"Every fold used the regularization strengths that were chosen on all rows ({strengths or 'none'}), with "
+            f"{model.model_.networks.n_members} networks, so the scores of the model are slightly optimistic."
         )
     return Evaluation(cv, DRAWS, COVERAGE, targets, " ".join(notes))

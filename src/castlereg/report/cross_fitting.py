@@ -1,4 +1,4 @@
-"""Out-of-fold predictions of the model, the plain network, trees and a guess."""
+"""Out-of-fold predictions of the model, the plain network, tree models and a constant."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def out_of_fold(
     seed: int,
     verbose: bool,
 ) -> tuple[dict[str, list[NDArray[np.float64]]], NDArray[np.int64]]:
-    """Train clones of the model, the plain network and the rivals on all folds but one, and predict that one.
+    """Train clones of the model, the plain network and the rivals on all folds but one, and predict the held-out fold.
 
-    Both networks start from the same weights in each fold. Rivals get the columns as the model reads them. The guess is
-    the mean of the training rows, or their base rates. Returned are, by method, the model first, values of shape
-    (rows,) or probabilities of shape (rows, classes) for each target; and the fold that left each row out.
+    Both networks start from the same weights in each fold. Rivals read the columns in the same way as the model. The
+    guess is the mean or the base rates of the training rows. Return predictions by method, the model first: for each
+    target, values of shape (rows,) or probabilities of shape (rows, classes). Also return the fold of each row.
     """
     targets = model.model_.targets
     n_rows = len(truth[0])
@@ -61,7 +61,7 @@ def out_of_fold(
     trees = RIVALS if rivals else ()
     cells = model.model_.cells(read_features(model, X)) if rivals else np.empty((n_rows, 0))
     categorical = np.array([column.kind == "categorical" for column in model.model_.preprocessing.schema])
-    for method in methods.values():  # the rows of a fold alone might look like an identifier
+    for method in methods.values():  # within one fold, a column may look like an identifier
         method.set_params(categorical_features=np.flatnonzero(categorical).tolist())
     shapes = [(n_rows,) if isinstance(target, NumericTarget) else (n_rows, len(target.classes)) for target in targets]
     predictions = {name: [np.zeros(shape) for shape in shapes] for name in [*methods, *trees, GUESS]}
@@ -73,16 +73,16 @@ def out_of_fold(
             for name, method in methods.items():
                 fitted = clone(method).set_params(random_state=seeds[fold])
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", FitWarning)  # the fit of the model has said them
+                    warnings.simplefilter("ignore", FitWarning)  # shown when the model was fitted
                     fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
                 predicted = fitted.model_.predict(read_features(fitted, _safe_indexing(X, held_out)))
                 for k, (target, known) in enumerate(zip(targets, fitted.model_.targets, strict=True)):
                     predictions[name][k][_cells(held_out, target, known)] = predicted[k]
                 bar.update()
-            some = train if len(train) <= MOST_ROWS else np.sort(rng.choice(train, MOST_ROWS, replace=False))
+            train_rows = train if len(train) <= MOST_ROWS else np.sort(rng.choice(train, MOST_ROWS, replace=False))
             for tree in trees:
                 for k, target in enumerate(targets):
-                    known_rows = (cells[some], truth[k][some], cells[held_out])
+                    known_rows = (cells[train_rows], truth[k][train_rows], cells[held_out])
                     predictions[tree][k][held_out] = predicted_by(tree, target, *known_rows, categorical, seeds[fold])
                 bar.update()
             for k, target in enumerate(targets):
@@ -93,7 +93,7 @@ def out_of_fold(
 def fold_numbers(
     targets: tuple[Target, ...], truth: list[NDArray[Any]], cv: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Assign rows to folds at random, in proportion to the classes, rare ones included, of the first class target."""
+    """Assign rows to folds at random, stratified by the first categorical target, including its rare classes."""
     n_rows = len(truth[0])
     order = rng.permutation(n_rows)
     classes = next((t.codes(v) for t, v in zip(targets, truth, strict=True) if not isinstance(t, NumericTarget)), None)
@@ -110,21 +110,21 @@ def model_name(model: NetworkEstimator) -> str:
 
 
 def is_pool(model: NetworkEstimator) -> bool:
-    """Whether a model is the blend of a pool."""
+    """Return whether a model averages a pool of networks."""
     book = model.model_.folds
     return book is not None and "weight" in book.results
 
 
 def single(model: NetworkEstimator) -> NetworkEstimator:
-    """Return the estimator to train in each fold: of a cross-validated one, that with its strengths and networks."""
+    """Return the estimator to train in each fold, with the chosen strengths and the number of networks of the model."""
     book = model.model_.folds
-    if book is not None and is_pool(model):  # the search is part of the model; a splitter may need groups or all rows
+    if book is not None and is_pool(model):  # the search is part of the model; a splitter might need groups or all rows
         n_folds = len(book.folds) // (REPEATS_OF_BEST if model.search == "best" else 1)
         return clone(model).set_params(verbose=False, cv=n_folds)
     if (model if book is None else book).regularizers is None:
         raise ValueError(
-            f"this {type(model).__name__} cannot be trained again to measure how well it predicts, because its file "
-            "does not hold its regularizers: pass evaluate=False, or write the report before you save the model"
+            f"this {type(model).__name__} cannot be evaluated, because this trains it again and its file does not "
+            "contain its regularizers: pass evaluate=False, or write the report before saving the model"
         )
     if book is None:
         return clone(model).set_params(verbose=False)
@@ -136,20 +136,22 @@ def single(model: NetworkEstimator) -> NetworkEstimator:
 
 
 def plain(model: NetworkEstimator) -> NetworkEstimator:
-    """Return the unfitted network with the same options but no regularizer, only early stopping."""
-    recipe = None if model.recipe is None else replace(model.recipe, refit=False)  # CASTLE selects the columns of one
+    """Return an unfitted network with the same options but no regularizer except early stopping."""
+    recipe = (
+        None if model.recipe is None else replace(model.recipe, refit=False)
+    )  # with refit, CASTLE would select the columns
     return _with_options(_NETWORK[model.target_kind](), model, regularizers=(), recipe=recipe)
 
 
 def _with_options(estimator: NetworkEstimator, model: NetworkEstimator, **options: Any) -> NetworkEstimator:
-    """Give an estimator these options, and of the others those that the model has too."""
+    """Set these options of an estimator, and copy the other options that the model shares."""
     shared = {name: value for name, value in model.get_params(deep=False).items() if name in estimator.get_params()}
     n_members = model.n_members if model.model_.folds is None else model.model_.networks.n_members
     return estimator.set_params(**shared | {"n_members": n_members, "verbose": False} | options)
 
 
 def _cells(rows: NDArray[np.int64], target: Target, known: Target) -> Any:
-    """Return the index of a fold's predictions; the fold may lack a rare class."""
+    """Return the index of a fold's predictions; a rare class may be missing from the fold."""
     if isinstance(target, NumericTarget) or isinstance(known, NumericTarget):
         return rows
     return np.ix_(rows, np.searchsorted(target.classes, known.classes))

@@ -1,4 +1,4 @@
-"""Tables that describe a model: the columns as they were read, the options, and the versions of packages."""
+"""Tables that describe a model: the columns of the table, the options and the versions of packages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Setting:
 
 
 def table_columns(preprocessing: Preprocessing, n_rows: int) -> tuple[Column, ...]:
-    """List the columns of a table with this many rows, the targets first."""
+    """List the columns of a table with ``n_rows`` rows, targets first."""
     features = [
         Column(
             column.name,
@@ -86,7 +86,7 @@ def settings_of(model: BaseEstimator) -> tuple[Setting, ...]:
 
 
 def _written(value: Any) -> str:
-    """Write a value the same way in every run: without addresses in memory."""
+    """Format a value in the same way in every run: without memory addresses."""
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return type(value).__name__
     return re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value))

@@ -1,4 +1,4 @@
-"""Coordinates of the what-if pictures: what is caused, associated and predicted over the values of a column."""
+"""Coordinates of the what-if charts: caused, associated and predicted outcomes over the values of a column."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from castlereg.report.charts import Frame, Point, Scale, Tick, marks_at, scale_b
 from castlereg.report.what_if import Curve, Outcome, SetColumn
 
 _ROW = 40.0  # height of a level
-_LETTERS = 17  # of a level beside its row
+_LABEL_LENGTH = 17  # characters of a level next to its row
 
 
 class Mark(NamedTuple):
-    """What is drawn at one value: its coordinate, and coordinates of the outcome there; None where there is nothing."""
+    """Marks at one value: its coordinate and the coordinates of the outcome; None if nothing is drawn."""
 
     at: float
     caused: float | None
@@ -27,9 +27,10 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class EffectChart:
-    """Marks for every value; lines and areas only for columns of numbers, as the points of polylines and polygons.
+    """Marks for every value; lines and areas only for numeric columns, as points of polylines and polygons.
 
-    Numbers go from left to right and outcomes upwards; levels go downwards and outcomes to the right.
+    Values of numeric columns increase to the right, outcomes upwards. Levels are listed downwards, and outcomes
+    increase to the right.
     """
 
     frame: Frame
@@ -47,13 +48,13 @@ class EffectChart:
 
 
 def effect_chart(column: SetColumn, curve: Curve, outcome: Outcome) -> EffectChart:
-    """Draw an outcome over the values of a column; what is caused has no line if its direction is not known."""
+    """Draw an outcome over the values of a column; the caused outcome has no line if the direction is not known."""
     low, high = _bounds(curve, outcome)
     if not column.positions:
         frame = Frame(440, _ROW * len(column.values) + 36, 128, 8, 430, _ROW * len(column.values) + 8)
         across = scale_between(low, high, frame.left, frame.right)
         rows = [frame.top + _ROW * (k + 0.5) for k in range(len(column.values))]
-        labels = tuple(Tick(at, shortened(text, _LETTERS)) for at, text in zip(rows, column.values, strict=True))
+        labels = tuple(Tick(at, shortened(text, _LABEL_LENGTH)) for at, text in zip(rows, column.values, strict=True))
         marks = _marks(curve, rows, across)
         return EffectChart(frame, True, labels, marks_at(ticks(low, high, 4), across), marks, across(outcome.now))
     frame = Frame(440, 274, left=56, top=10, right=428, bottom=246)
@@ -79,7 +80,7 @@ def effect_chart(column: SetColumn, curve: Curve, outcome: Outcome) -> EffectCha
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut a text that is too long for its place.
+    """Shorten a text that is longer than ``most`` characters.
 
     >>> shortened("a rather long level", 10)
     'a rather …'
@@ -112,7 +113,7 @@ def _marks(curve: Curve, at: Sequence[float], scale: Scale) -> tuple[Mark, ...]:
 
 
 def _value_ticks(column: SetColumn, at: Sequence[float], along: Scale) -> tuple[Tick, ...]:
-    """Mark round numbers; dates and few different numbers are marked themselves."""
+    """Label round numbers; label dates and a few distinct numbers at their values."""
     round_numbers = ticks(column.positions[0], column.positions[-1])
     is_plain = all(any(c.isdigit() for c in text) and " " not in text and "-" not in text for text in column.values)
     if is_plain and len(at) > 6:
@@ -122,7 +123,7 @@ def _value_ticks(column: SetColumn, at: Sequence[float], along: Scale) -> tuple[
 
 
 def _points(at: Iterable[float], values: Iterable[float | None]) -> tuple[str, ...]:
-    """Write a line, interrupted where there is no value."""
+    """Return the points of a line, interrupted at missing values."""
     lines: list[list[str]] = [[]]
     for x, y in zip(at, values, strict=True):
         if y is None:

@@ -1,4 +1,4 @@
-"""A graph on the page: its edges, and two pictures to choose from."""
+"""The graph on the page: a table of edges and two drawings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from castlereg.graph.drawing.layered import Box
 from castlereg.graph.drawing.picture import MOST_NODES, edges_around, neighbourhood, picture
 from castlereg.graph.drawing.svg import dashes, edge_shape
 
-_MANY_EDGES = 200  # a picture of more, and of more than twice as many as nodes, is not readable
+_MANY_EDGES = 200  # a drawing with more edges, and more than two edges per node, is not readable
 _SORTABILITY = {"varsortability": "Varsortability", "r2_sortability": "R²-sortability"}
 
 
@@ -23,17 +23,19 @@ class Edge:
     cause: str
     effect: str
     weight: float
-    confidence: float | None  # None if it is not known, as for one network
-    direction: float | None  # share of this direction among the networks with an edge between the two; None without any
+    confidence: float | None  # None if not available, as for a single network
+    direction: (
+        float | None
+    )  # share of this direction among networks with an edge between the two; None if there are none
     directed: bool  # whether the networks agree on the direction
 
 
 @dataclass(frozen=True)
 class DrawnEdge:
-    """An edge in a picture."""
+    """An edge in a drawing."""
 
     rank: int  # its index among the edges
-    path: str  # path, head and dashes as of :mod:`castlereg.graph.drawing.svg`
+    path: str  # path, head and dashes as in :mod:`castlereg.graph.drawing.svg`
     head: str
     dashes: str
     width: float
@@ -43,7 +45,7 @@ class DrawnEdge:
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """A node in a picture."""
+    """A node in a drawing."""
 
     index: int  # among the nodes
     label: str
@@ -53,21 +55,21 @@ class DrawnNode:
 
 @dataclass(frozen=True)
 class GraphView:
-    """One picture of a graph."""
+    """One drawing of a graph."""
 
     key: str  # "all" or "neighbourhood"
     width: float
     height: float
     nodes: tuple[DrawnNode, ...]  # from left to right
-    edges: tuple[DrawnEdge, ...]  # weakest first, so that strong ones lie on top
-    caption: str  # which nodes are not drawn and why; empty if all are
+    edges: tuple[DrawnEdge, ...]  # weakest first, so strong edges are drawn on top
+    caption: str  # the nodes that are not drawn, and why; empty if all are drawn
 
 
 @dataclass(frozen=True)
 class GraphContent:
-    """Edges, pictures and summary of a graph.
+    """Edges, drawings and summary of a graph.
 
-    Table and pictures have the same edges: all of the graph or, of very many, the strongest and those next to a target.
+    Table and drawings have the same edges: all edges or, in large graphs, the strongest and those next to a target.
     """
 
     nodes: tuple[str, ...]
@@ -75,18 +77,18 @@ class GraphContent:
     edges: tuple[Edge, ...]  # strongest first
     n_edges: int  # of the graph
     shown: int  # number of the strongest edges that are shown at first
-    confidence_note: str  # what confidence and direction are; empty if they are not known
+    confidence_note: str  # explains confidence and direction; empty if they are not available
     views: tuple[GraphView, ...]
     first_view: str  # key of the view shown at first
     summary: tuple[str, ...]  # lines
     warnings: tuple[str, ...]  # about sortability
     sortability: tuple[tuple[str, float], ...]  # name and share
     not_proof: str = NOT_PROOF
-    for_confidence: str = FOR_CONFIDENCE  # how to get it
+    for_confidence: str = FOR_CONFIDENCE  # how to obtain confidence
 
 
 def graph_content(graph: CausalGraph) -> GraphContent:
-    """List the edges of a graph, and draw it.
+    """List the edges of a graph and draw it.
 
     >>> from castlereg import CausalGraph
     >>> graph = CausalGraph.from_weights(np.array([[0.0, 0.9], [0.2, 0.0]]), ["age", "income"], target="income")
@@ -166,7 +168,7 @@ def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -
 
 
 def _caption(n_drawn: int, n_nodes: int, n_all: int) -> str:
-    """Say which nodes a picture leaves out.
+    """Return a sentence on the nodes that a drawing leaves out.
 
     >>> _caption(40, 101, 101), _caption(8, 8, 8)
     ('Not drawn: 61 columns without an edge on this page.', '')

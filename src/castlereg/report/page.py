@@ -1,4 +1,4 @@
-"""From content to one self-contained HTML page, and from a model to its file."""
+"""Render a report as one self-contained HTML page, and write it to a file."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def write_report(
     date: datetime.date | None = None,
     verbose: bool | None = None,
 ) -> Path:
-    """Write one self-contained HTML page on a fitted model: how well it predicts, its graph, how it was trained.
+    """Write a self-contained HTML report on a fitted model: its scores, its graph and the course of training.
 
     Parameters
     ----------
@@ -59,30 +59,30 @@ def write_report(
     path : str or Path
         File to write, usually ``something.html``; missing folders are created.
     title : str, optional
-        By default made from the names of the targets.
+        Title of the page; by default built from the names of the targets.
     evaluate : bool
-        Whether to cross-validate the model against the plain network and a guess. This trains clones of the model on
-        rows of equal weight, ``cv`` times; without it the page takes a few seconds.
+        Whether to cross-validate the model and compare it with the plain network and a constant prediction. This trains
+        ``cv`` clones of the model, with equal row weights; without it, the report takes a few seconds.
     rivals : bool
-        Whether to cross-validate scikit-learn's random forest and gradient boosting too, on the same folds; they are
+        Whether to also cross-validate scikit-learn's random forest and gradient boosting on the same folds; they are
         trained on at most 20,000 rows.
     what_if : bool
-        Whether to show what would follow if columns were set to values, beside what goes together; a few seconds.
-        A model without a graph and fewer than 50 rows have no such panel.
+        Whether to add a panel that shows the effects of setting columns to values, next to plain associations; it takes
+        a few seconds. Models without a graph and tables with fewer than 50 rows have no such panel.
     cv : int
         Number of folds.
     random_state : int, RandomState, Generator or None
-        Decides folds, networks and intervals; by default the model's if that is a number, otherwise a fresh one. The
-        page shows it, and the same seed gives the same page.
+        Seed of folds, networks and intervals; by default the seed of the model if it is a number, otherwise a new one.
+        The page shows it, and the same seed gives the same page.
     date : date, optional
-        Shown on the page; by default today.
+        Date shown on the page; by default today.
     verbose : bool, optional
         Show a progress bar; by default in a terminal or notebook.
 
     Notes
     -----
-    An estimator that chooses its strengths by cross-validation is evaluated as the single estimator with these
-    strengths and as many networks; the page says so.
+    An estimator that chooses its regularization strengths by cross-validation is evaluated as the single estimator with
+    these strengths and the same number of networks; the page states this.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def write_report(
     ...     page.name
     'report.html'
     """
-    page_template()  # a missing package should raise before the training, not after it
+    page_template()  # raise for a missing package before training, not after it
     content = report_content(
         model,
         X,
@@ -119,17 +119,17 @@ def write_report(
 
 
 def render(content: ReportContent) -> str:
-    """Turn the content of a report, from :func:`report_content`, into an HTML page.
+    """Render the content of a report, from :func:`report_content`, as an HTML page.
 
-    The same content gives the same page. It is self-contained: its security policy makes the browser block any font,
-    picture, style or script from elsewhere. Text from the data is shown and never run.
+    The same content gives the same page. The page is self-contained: its content security policy blocks all external
+    fonts, images, styles and scripts. Text from the data is escaped and never executed.
     """
     style, script = map(_joined, (_STYLES, _SCRIPTS))
     return page_template().render(
         content=content,
         style=style,
         script=script,
-        # The page's policy allows the script with this hash and no other.
+        # The content security policy allows only the script with this hash.
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         graph_data="" if content.graph is None else json_for_page(_graph_data(content.graph)),
         what_if_data="" if content.what_if is None else json_for_page(data_for_script(content.what_if)),
@@ -141,7 +141,7 @@ def _joined(names: Iterable[str]) -> str:
 
 
 def json_for_page(data: Any) -> str:
-    r"""Write JSON that is safe in a script element: in ASCII, without ``<``, ``>`` and ``&``.
+    r"""Return JSON that is safe in a script element: ASCII only, without ``<``, ``>`` and ``&``.
 
     >>> json_for_page(["</script>"])
     '["\\u003c/script\\u003e"]'
@@ -153,7 +153,7 @@ def json_for_page(data: Any) -> str:
 
 
 def _graph_data(graph: GraphContent) -> dict[str, Any]:
-    """Return the data of the script; edges refer to nodes by their indices."""
+    """Return the data of the script; edges refer to nodes by index."""
     index = {name: i for i, name in enumerate(graph.nodes)}
     return {
         "nodes": [printable(name) for name in graph.nodes],
@@ -173,14 +173,14 @@ def page_template() -> Template:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
-        raise ImportError("a report needs jinja2; install it with: pip install 'castlereg[report]'") from None
+        raise ImportError("a report needs jinja2: install it with pip install 'castlereg[report]'") from None
     environment = Environment(
         loader=PackageLoader("castlereg.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # str itself, not Markup, which is what macros return.
+        # Only str itself: macros return Markup.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
     environment.filters |= {
@@ -196,7 +196,7 @@ def page_template() -> Template:
 
 
 def unturned(text: str) -> str:
-    r"""Remove characters that turn the direction of what follows; one name in a sentence would turn the rest of it.
+    r"""Remove bidirectional control characters, which would change the direction of the rest of the sentence.
 
     >>> unturned("Into y: a\u202eb, c.")
     'Into y: ab, c.'

@@ -1,4 +1,4 @@
-"""Rivals of the networks: scikit-learn's random forest and gradient boosting, on the same rows."""
+"""Tree models for comparison: scikit-learn's random forest and gradient boosting, on the same rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from castlereg.data.targets import NumericTarget, Target
 
 Rival = Literal["random forest", "gradient boosting"]
 RIVALS: tuple[Rival, ...] = get_args(Rival)
-MOST_ROWS = 20_000  # that rivals are trained on: more take minutes
+MOST_ROWS = 20_000  # to train rivals on; more rows take minutes
 
 _TREES = 100
 _MOST_ROWS_OF_TREE = 5_000  # in a forest
-_FEWEST_IN_LEAF = 3
+_MIN_ROWS_IN_LEAF = 3
 _HELD_OUT = 0.1  # share of the rows that decide when boosting stops
 
 
@@ -42,7 +42,7 @@ def predicted_by(
     rival : {"random forest", "gradient boosting"}
     target : NumericTarget or ClassTarget
     cells, held_out : array of float64, shape (rows, columns)
-        Numbers and indices of levels, -1 for an unknown level and NaN for missing values, which both rivals take.
+        Numbers and level indices, -1 for an unknown level and NaN for missing values; both rivals support them.
     values : array of shape (rows,)
         The target of the training rows.
     categorical : array of bool, shape (columns,)
@@ -61,7 +61,7 @@ def predicted_by(
     cells, held_out = np.where(empty, 0.0, cells), np.where(empty, 0.0, held_out)
     forest = {
         "n_estimators": _TREES,
-        "min_samples_leaf": _FEWEST_IN_LEAF,
+        "min_samples_leaf": _MIN_ROWS_IN_LEAF,
         "max_samples": min(_MOST_ROWS_OF_TREE / len(cells), 1.0),
         "random_state": seed,
     }
@@ -80,18 +80,18 @@ def predicted_by(
     if is_forest:
         model = RandomForestClassifier(**forest)
     else:
-        # The rows that decide when to stop hold every class; a class in one row cannot be on both sides.
+        # The rows for early stopping must contain every class; a class with a single row cannot be in both parts.
         stops_early = counts[present].min() >= 2 and _HELD_OUT * len(codes) >= len(present)
         model = HistGradientBoostingClassifier(**boosting, early_stopping=bool(stops_early))
     predicted = np.zeros((len(held_out), len(counts)))
     predicted[:, present] = _predicted(model, cells, codes, held_out, "predict_proba")
-    # One more tree, which predicts the base rates: all trees may be sure of a class and wrong.
+    # Add one tree that predicts the base rates, because all trees may be certain of a wrong class.
     return (_TREES * predicted + counts / len(codes)) / (_TREES + 1) if is_forest else predicted
 
 
 def _predicted(
     model: Any, cells: NDArray[np.float64], values: NDArray[Any], held_out: NDArray[np.float64], method: str
 ) -> NDArray[np.float64]:
-    # One thread: on tables of this size several are slower, by far on a busy machine.
+    # Use one thread: on tables of this size more threads are slower, much slower on a busy machine.
     with threadpool_limits(1, "openmp"):
         return np.asarray(getattr(model.fit(cells, values), method)(held_out), np.float64)

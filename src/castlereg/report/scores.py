@@ -1,4 +1,4 @@
-"""Scores of predictions with bootstrap intervals, and a verdict in words."""
+"""Scores of predictions with bootstrap intervals, and a verdict as a sentence."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from castlereg.report.cross_fitting import GUESS, PLAIN
 
 COVERAGE = 0.95
 DRAWS = 1000
-_MOST_POINTS = 1000  # more overlap
+_MOST_POINTS = 1000  # more points overlap too much
 _MOST_CLASSES = 20  # a larger confusion matrix is hard to read
 # Another seed changes the error of ten networks by about this share, and that of one by five times as much (measured on
 # the diabetes table); intervals over rows do not include this.
 _MATTERS = 0.01
-# Of a class that was not in the training rows of a fold; scikit-learn's log loss has the same limit.
+# For a class that is missing from the training rows of a fold; scikit-learn's log loss has the same limit.
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
@@ -28,8 +28,8 @@ _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 class Difference(Interval):
     """A score of the model minus that of another method, on the same rows."""
 
-    method: str  # the other one
-    decimals: int  # that tell the interval from zero
+    method: str  # the other method
+    decimals: int  # enough to distinguish the interval from zero
     verdict: str  # "better", "worse", "within noise" or "too small to matter"
 
 
@@ -40,7 +40,7 @@ class Measure:
     name: str
     unit: str
     lower_is_better: bool
-    decimals: int  # that the intervals justify
+    decimals: int  # justified by the intervals
     scores: tuple[Interval, ...]  # one per method
 
 
@@ -52,7 +52,7 @@ class Reliability:
     high: float
     rows: int
     probability: float  # mean, of the predicted class
-    accuracy: float  # share of rows whose class was predicted right
+    accuracy: float  # share of rows whose class is predicted correctly
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,16 @@ class TargetScores:
     is_numeric: bool
     methods: tuple[str, ...]  # the model first, the guess last
     measures: tuple[Measure, ...]  # the verdict is about the first
-    differences: tuple[Difference, ...]  # in the first measure, to each other method
-    verdict: tuple[str, str]  # how good the model is; where it stands among the others
+    differences: tuple[Difference, ...]  # from each other method, in the first measure
+    verdict: tuple[str, str]  # the score of the model; its comparison with the other methods
     points: tuple[tuple[float, float], ...] = ()  # numeric targets: true and predicted values of some rows
     classes: tuple[str, ...] = ()
-    confusion: tuple[tuple[int, ...], ...] = ()  # rows by true and predicted class; empty for very many classes
+    confusion: tuple[tuple[int, ...], ...] = ()  # rows by true and predicted class; empty for more than 20 classes
     reliability: tuple[Reliability, ...] = ()
 
     @property
     def best_rival(self) -> Difference | None:
-        """The difference to the best of the other methods that learn; None if there is only the guess."""
+        """The difference from the best of the other trained methods; None if there is only the guess."""
         rivals = zip(self.measures[0].scores[1:-1], self.differences, strict=False)
         return min(rivals, key=lambda pair: pair[0].value, default=(None, None))[1]
 
@@ -80,7 +80,7 @@ class TargetScores:
 def score_target(
     target: Target, truth: NDArray[Any], predictions: dict[str, NDArray[np.float64]], seed: int
 ) -> TargetScores:
-    """Score all methods on one target; predictions are by method, the model first, and the seed is the bootstrap's.
+    """Score all methods on one target; predictions are by method, the model first; the seed is for the bootstrap.
 
     >>> y = np.array([1.0, 2.0, 3.0, 4.0])
     >>> target = NumericTarget.fit(y, "y")
@@ -121,9 +121,9 @@ def _of_numbers(
     predictions: list[NDArray[np.float64]],
     rng: np.random.Generator,
 ) -> tuple[tuple[Measure, ...], NDArray[np.float64]]:
-    """Return the error as a share of the variance, R² and RMSE; and the first in all rows and in each draw.
+    """Return the error as a share of the variance, R² and RMSE; and the error in all rows and in each draw.
 
-    The error of a target with a loss of its own is that loss, as a share of what a constant costs.
+    The error of a target with its own loss is that loss, divided by the loss of a constant prediction.
     """
     spread = truth.std()
     squares = [((truth - predicted) / spread) ** 2 for predicted in predictions]
@@ -132,7 +132,7 @@ def _of_numbers(
     losses = [target.errors_of_predictions(predicted, truth) for predicted in (*predictions, constant)]
     sums = _resampled(np.column_stack([*squares, centred, centred**2, *losses]), rng)
     variance = sums[:, n + 1] - sums[:, n] ** 2
-    # A draw from few rows may hold one value only: it has no variance, and is left out.
+    # A draw from few rows may contain only one value: its variance is zero, and it is left out.
     variance = np.where(variance > 1e-9, variance, np.nan)
     shares, errors = sums[:, :n] / variance[:, None], np.sqrt(sums[:, :n]) * spread
     first, unit = shares, "share of the variance"
@@ -149,7 +149,7 @@ def _of_numbers(
 def _of_classes(
     codes: NDArray[np.int64], predictions: list[NDArray[np.float64]], rng: np.random.Generator
 ) -> tuple[tuple[Measure, ...], NDArray[np.float64]]:
-    """Return log loss and accuracy; and the first in all rows and in each draw."""
+    """Return log loss and accuracy; and the log loss in all rows and in each draw."""
     rows = np.arange(len(codes))
     losses = [-np.log(np.maximum(predicted[rows, codes], _LEAST_PROBABILITY)) for predicted in predictions]
     right = [(predicted.argmax(axis=1) == codes).astype(np.float64) for predicted in predictions]
@@ -164,7 +164,7 @@ def _of_classes(
 def _resampled(values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
     """Average values, shape (rows, values), over all rows, then over each draw of rows: shape (1 + draws, values).
 
-    A draw takes the same rows of all columns, so that differences between columns are paired.
+    A draw uses the same rows for all columns, so differences between columns are paired.
     """
     n = len(values)
     draws = [np.bincount(rng.integers(n, size=n), minlength=n) @ values / n for _ in range(DRAWS)]
@@ -182,7 +182,7 @@ def _interval(values: NDArray[np.float64]) -> Interval:
 
 
 def _differences(methods: tuple[str, ...], values: NDArray[np.float64]) -> tuple[Difference, ...]:
-    """Compare the first method with each other one; values are of all rows and of each draw, shape (1 + draws, n)."""
+    """Compare the first method with each other method; values have shape (1 + draws, n): all rows, then each draw."""
     return tuple(
         judged(method, _interval(values[:, 0] - values[:, k]), float(values[0, k]))
         for k, method in enumerate(methods[1:], 1)
@@ -190,9 +190,9 @@ def _differences(methods: tuple[str, ...], values: NDArray[np.float64]) -> tuple
 
 
 def judged(method: str, difference: Interval, score: float) -> Difference:
-    """Say what a difference to the score of another method means; low scores are good.
+    """Judge the difference from the score of another method; low scores are better.
 
-    The interval counts as it is written, so that a bound that reads 0.000 is zero.
+    The interval is judged as displayed: a bound shown as 0.000 counts as zero.
 
     >>> judged("plain network", Interval(-0.004, -0.0079, -0.0001), 0.5).verdict
     'too small to matter'
@@ -213,7 +213,7 @@ def judged(method: str, difference: Interval, score: float) -> Difference:
 
 
 def with_interval(score: Interval, decimals: int, unit: str = "") -> str:
-    """Write a score, its unit and its interval.
+    """Format a score, its unit and its interval.
 
     >>> with_interval(Interval(0.47, 0.41, 0.55), 2)
     '0.47 [0.41, 0.55]'
@@ -231,7 +231,7 @@ _COMPARED = {
 
 
 def _verdict(model: str, measure: Measure, differences: tuple[Difference, ...], unit: str = "") -> tuple[str, str]:
-    """Say how good the model is, and where it stands among the others, those that beat it first."""
+    """Return sentences on the score of the model and its comparison with the others, better ones first."""
     name = measure.name.lower()
     first = f"{model[0].upper()}{model[1:]}'s {name} is {with_interval(measure.scores[0], measure.decimals, unit)}."
     in_words = _IN_WORDS | {GUESS: "predicting the mean" if unit else "predicting the base rates"}
@@ -248,7 +248,7 @@ def _listed(names: list[str]) -> str:
 
 
 def reliability(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) -> tuple[Reliability, ...]:
-    """Compare the probability of the predicted class with how often it was right, by tenths of the probability.
+    """Compare the probability of the predicted class with its accuracy, by tenths of the probability.
 
     Tenths without rows are left out.
 

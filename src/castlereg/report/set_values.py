@@ -1,4 +1,4 @@
-"""Which values the what-if panel sets a column to, and how it writes them."""
+"""Values that the what-if panel sets a column to, and their texts."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ Array = NDArray[np.float64]
 
 MOST_LEVELS = 12
 _VALUES = 20
-_OUTER = 0.025  # share of the rows beyond the values, at either end
+_TAIL = 0.025  # share of the rows below the lowest and above the highest value
 
 
-def codes_to_set(variable: Variable, seen: Array) -> Array:
-    """Choose values of a column, as numbers: its most frequent levels, its few different numbers, or 20 between.
+def codes_to_set(variable: Variable, observed: Array) -> Array:
+    """Choose values of a column, as numbers: its most frequent levels, all distinct numbers if few, or 20 in its range.
 
-    The outer 2.5 % of the rows lie beyond, at either end. Whole numbers and dates stay whole.
+    The lowest and the highest 2.5 % of the rows are outside the range. Whole numbers and dates stay whole.
 
     >>> codes_to_set(Variable("rooms"), np.array([1.0, 2.0, 2.0, 3.0, np.nan])).tolist()
     [1.0, 2.0, 3.0]
     >>> codes_to_set(Variable("city", ("Oslo", "Bergen")), np.array([1.0, 1.0, 0.0])).tolist()
     [0.0, 1.0]
     """
-    seen = seen[np.isfinite(seen)]
+    observed = observed[np.isfinite(observed)]
     if variable.levels is not None:
-        counts = np.bincount(seen.astype(np.int64), minlength=len(variable.levels))
-        often = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
-        return np.sort(often[counts[often] > 0]).astype(np.float64)
-    if not len(seen):
-        return seen
-    low, high = np.quantile(seen, _OUTER, method="lower"), np.quantile(seen, 1 - _OUTER, method="higher")
+        counts = np.bincount(observed.astype(np.int64), minlength=len(variable.levels))
+        frequent = np.argsort(-counts, kind="stable")[:MOST_LEVELS]
+        return np.sort(frequent[counts[frequent] > 0]).astype(np.float64)
+    if not len(observed):
+        return observed
+    low, high = np.quantile(observed, _TAIL, method="lower"), np.quantile(observed, 1 - _TAIL, method="higher")
     if low == high:
-        low, high = seen.min(), seen.max()
-    different = np.unique(seen[(low <= seen) & (seen <= high)])
-    if len(different) <= _VALUES:
-        return different
+        low, high = observed.min(), observed.max()
+    distinct = np.unique(observed[(low <= observed) & (observed <= high)])
+    if len(distinct) <= _VALUES:
+        return distinct
     between = np.linspace(low, high, _VALUES)
-    is_whole = variable.holds == "dates" or bool((different == different.round()).all())
+    is_whole = variable.holds == "dates" or bool((distinct == distinct.round()).all())
     return np.unique(between.round()) if is_whole else between
 
 
 def as_asked(variable: Variable, codes: Array) -> list[Any]:
-    """Turn numbers into values as the user knows them."""
+    """Convert numbers to the values of the table."""
     if variable.levels is not None:
         return [variable.levels[int(code)] for code in codes]
     return pd.Series(variable.decode(codes)).tolist()
 
 
 def as_text(variable: Variable, codes: Array) -> tuple[str, ...]:
-    """Write values as people read them: with the digits that tell them apart.
+    """Format values with enough digits to distinguish them.
 
     >>> as_text(Variable("bmi"), np.array([18.61, 19.4274, 35.2]))
     ('18.6', '19.4', '35.2')

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-_MOST_DRAWN = 40  # networks; the curves of more overlap
+_MOST_DRAWN = 40  # networks; more curves overlap too much
 
 Points = tuple[tuple[float, float], ...]  # epoch, value
 
@@ -20,25 +20,25 @@ class Curves:
     unit: str
     members: tuple[Points, ...]  # one line per network
     mean: Points  # over the epochs in which all networks train
-    best: Points  # one per network, at the epoch whose weights it has
+    best: Points  # one per network, at the epoch that its weights come from
 
 
 @dataclass(frozen=True)
 class TrainingContent:
-    """Length of training, losses and curves."""
+    """Number of epochs, losses and curves."""
 
     n_networks: int
     n_drawn: int
-    epochs: tuple[int, int]  # of the network that trained shortest, and longest
-    best_epochs: tuple[int, int]  # earliest and latest; without a validation loss the last ones
+    epochs: tuple[int, int]  # of the shortest and the longest training
+    best_epochs: tuple[int, int]  # earliest and latest; without a validation loss, the last epochs
     validation_loss: float | None  # mean over networks, each at its best epoch; None if no rows were held out
     curves: tuple[Curves, ...]  # training objective and, if known, validation loss
 
 
 def training_content(history: pd.DataFrame, validation_loss: float, warmup: int = 0) -> TrainingContent:
-    """Turn a history, one row per network and epoch, into curves; the first ``warmup`` epochs cannot be the best.
+    """Convert a history, one row per network and epoch, to curves; the first ``warmup`` epochs cannot be the best.
 
-    A validation loss of NaN means that the weights of the last epoch predict.
+    A validation loss of NaN means that the networks have the weights of the last epoch.
 
     >>> history = pd.DataFrame(
     ...     {"member": [0, 0, 0], "epoch": [1, 2, 3], "objective": [9.0, 7.0, 6.0], "validation_loss": [0.9, 0.7, 0.8]}
@@ -53,7 +53,7 @@ def training_content(history: pd.DataFrame, validation_loss: float, warmup: int 
     has_best = not np.isnan(validation_loss)
     best = validation[validation.index > warmup].idxmin() if has_best else lengths
     best_of_drawn = best[:_MOST_DRAWN]
-    unit = "predicting the mean or the base rates has about 1"
+    unit = "about 1 if the mean or the base rates are predicted"
     return TrainingContent(
         n_networks=len(best),
         n_drawn=len(best_of_drawn),

@@ -1,4 +1,4 @@
-"""What the page says about setting columns: what is caused beside what is associated and what the model predicts."""
+"""The what-if panel: caused outcomes of setting columns, next to associated outcomes and predictions of the model."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MOST_COLUMNS = 12  # on the page
 MOST_OUTCOMES = 6
 DRAWS = 30  # of graphs and rows
 COVERAGE = 0.9
-FEWEST_ROWS = 50  # below which there is no panel
-MOST_ROWS = 2000  # that equations are fitted to
-_FIRST_VALUES, _FIRST_DRAWS = 5, 10  # of every column, when there are too many columns to ask each in full
+FEWEST_ROWS = 50  # for a panel
+MOST_ROWS = 2000  # for fitting the equations
+_FIRST_VALUES, _FIRST_DRAWS = 5, 10  # per column, to rank the columns when there are too many to compute each in full
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is measured: the mean of a target, or the probability of a class."""
+    """A measured outcome: the mean of a target or the probability of a class."""
 
     target: str
     text: str
-    now: float  # in the rows as they are
+    now: float  # in the unchanged rows
     is_probability: bool
 
 
@@ -45,15 +45,15 @@ class Curve:
 
     is_known: bool  # whether the graphs agree on the direction
     share: float  # of the graphs that have a path to the outcome
-    path: str  # the same in words
-    remark: str  # why the direction is not known; empty if it is
-    notes: tuple[str, ...]  # what else to keep in mind of this column
+    path: str  # the same as a sentence
+    remark: str  # why the direction is not known; empty if it is known
+    notes: tuple[str, ...]  # further remarks on this column
     caused: tuple[float, ...]  # if every row is set to the value
-    low: tuple[float, ...]  # of the band around it
+    low: tuple[float, ...]  # of the band around the caused outcome
     high: tuple[float, ...]
-    associated: tuple[float | None, ...]  # in rows that have such a value; None if there are none
-    predicted: tuple[float, ...]  # by the model, on average, with only this column set
-    quantiles: tuple[tuple[float, ...], ...]  # over rows that are set to the value; empty for probabilities
+    associated: tuple[float | None, ...]  # in rows with this value; None if there are none
+    predicted: tuple[float, ...]  # mean prediction of the model if only this column is set
+    quantiles: tuple[tuple[float, ...], ...]  # over the rows when set to the value; empty for probabilities
     decimals: int  # to show
 
 
@@ -64,39 +64,39 @@ class SetColumn:
     name: str
     values: tuple[str, ...]
     positions: tuple[float, ...]  # of the values on an axis; empty for levels
-    note: str  # which levels are left out; empty if none is
+    note: str  # on levels that are left out; empty if none are
     curves: tuple[Curve, ...]  # one for each outcome
 
 
 @dataclass(frozen=True)
 class WhatIfContent:
-    """Everything that the what-if panel shows."""
+    """The content of the what-if panel."""
 
     outcomes: tuple[Outcome, ...]
-    columns: tuple[SetColumn, ...]  # the largest effects first
+    columns: tuple[SetColumn, ...]  # largest effects first
     n_outcomes: int  # of the model
-    n_columns: int  # of the model that vary
-    n_rows: int  # that the answers come from
+    n_columns: int  # that vary, of the model
+    n_rows: int  # that the answers are computed from
     n_all_rows: int
     coverage: float  # of the bands
     draws: int
-    caveats: tuple[str, ...]  # of all answers
+    caveats: tuple[str, ...]  # that apply to all answers
 
 
 class _Question(NamedTuple):
-    """An outcome as the structural model and the predictions know it."""
+    """An outcome, and how to find it in the structural model and in the predictions."""
 
     outcome: Outcome
     target: int
     level: Any  # None for numbers
     code: int
-    spread: float  # in the rows as they are
+    spread: float  # in the unchanged rows
 
 
 def what_if_content(
     model: NetworkEstimator, X: ArrayLike, y: ArrayLike, n_rows: int, seed: int
 ) -> WhatIfContent | None:
-    """Ask what becomes of the targets when columns are set, one column at a time.
+    """Estimate the effects on the targets of setting columns, one column at a time.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def what_if_content(
     X, y : array-like
         The table that the model was fitted on.
     n_rows : int
-        Of the table.
+        Number of rows of the table.
     seed : int
-        Draws graphs and rows.
+        Seed for the draws of graphs and rows.
 
     Returns
     -------
@@ -116,8 +116,8 @@ def what_if_content(
     if model.model_.graph is None or n_rows < FEWEST_ROWS:
         return None
     if n_rows > MOST_ROWS:
-        some = np.unique(np.linspace(0, n_rows - 1, MOST_ROWS).round().astype(np.int64))
-        X, y = _safe_indexing(X, some), _safe_indexing(y, some)
+        sample = np.unique(np.linspace(0, n_rows - 1, MOST_ROWS).round().astype(np.int64))
+        X, y = _safe_indexing(X, sample), _safe_indexing(y, sample)
     world = model.structural_model(X=X, y=y, n_draws=DRAWS, random_state=seed)
     schema = model.model_.preprocessing.schema
     codes = {
@@ -156,7 +156,7 @@ def what_if_content(
 
 
 def _questions(world: FittedWorld, n_features: int) -> list[_Question]:
-    """List the means of targets, and of classes the last of two or, the most frequent first, each of more."""
+    """List the outcomes: means of numeric targets, the last of two classes, or every class, most frequent first."""
     questions = []
     for target, variable in enumerate(world.variables[n_features:]):
         values = world.population.values[n_features + target]
@@ -183,7 +183,7 @@ def _effects(world: FittedWorld, column: int, codes: Array, questions: list[_Que
 
 
 def _largest(effects: dict[int, list[Effect]], questions: list[_Question]) -> list[int]:
-    """Order columns by how far they move an outcome, in units of its spread; those alike by what goes with them."""
+    """Order columns by their effect on an outcome, in units of its spread; ties by the associated outcome."""
 
     def size(j: int) -> tuple[float, float]:
         spreads = [question.spread or 1.0 for question in questions]
@@ -200,7 +200,7 @@ def _range(values: Array) -> float:
 
 
 def _as_cells(column: ColumnSchema, variable: Variable, codes: Array) -> Array:
-    """Turn values into cells of the table; two numbers are levels of the structural model, but not of the table."""
+    """Convert values to cells of the table; two numbers are levels of the structural model, but not of the table."""
     if column.levels is None and variable.levels is not None:
         return np.array(variable.levels, dtype=np.float64)[codes.astype(np.int64)]
     return codes
@@ -248,8 +248,8 @@ def _curve(world: FittedWorld, effect: Effect, question: _Question, predicted: A
 
 
 def _path(world: FittedWorld, effect: Effect) -> str:
-    """Say how many graphs have a path from the cause to the outcome."""
+    """Return a sentence on how many graphs have a path from the cause to the outcome."""
     share, path = effect.direction.forward, f"path from {effect.cause} to {effect.outcome}"
     if len({draw.whole.edges.tobytes() for draw in world.draws}) == 1:
         return f"The graph has a {path}." if share else f"The graph has no {path}."
-    return f"{share:.0%} of the graphs that may be true have a {path}."
+    return f"{share:.0%} of the plausible graphs have a {path}."

@@ -1,4 +1,4 @@
-"""Answers of the what-if panel as people read them: for each value, and for the table."""
+"""Texts of the what-if panel: the answers for each value, and the rows of its table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_KNOWN = "not known"
 
 
 class Answers(NamedTuple):
-    """What the panel says of one value."""
+    """Texts that the panel shows for one value."""
 
     caused: str
     associated: str
@@ -23,7 +23,7 @@ class Answers(NamedTuple):
 
 
 def answers_at(curve: Curve, k: int) -> Answers:
-    """Write what is caused by, associated with and predicted for a value."""
+    """Format the caused, associated and predicted outcome for a value."""
 
     def text(value: float | None) -> str:
         return "no such rows" if value is None else number(value, curve.decimals)
@@ -32,14 +32,14 @@ def answers_at(curve: Curve, k: int) -> Answers:
     distribution = ""
     if curve.quantiles:
         lowest, low, _, high, highest = map(text, curve.quantiles[k])
-        distribution = f"half of the rows from {low} to {high}, nine in ten from {lowest} to {highest}"
+        distribution = f"50% of the rows from {low} to {high}, 90% from {lowest} to {highest}"
     if not curve.is_known:
         caused, distribution = NOT_KNOWN, distribution and NOT_KNOWN
     return Answers(caused, text(curve.associated[k]), text(curve.predicted[k]), distribution)
 
 
 def table_rows(column: SetColumn, curve: Curve) -> tuple[int, ...]:
-    """Choose the two values for the table: the ends of numbers, the levels with the lowest and highest outcome."""
+    """Choose two values for the table: the ends of a range, or the levels with the lowest and highest outcome."""
     if column.positions:
         return 0, len(column.positions) - 1
     outcomes = curve.caused if curve.is_known else [math.inf if v is None else v for v in curve.associated]
@@ -48,7 +48,7 @@ def table_rows(column: SetColumn, curve: Curve) -> tuple[int, ...]:
 
 
 def data_for_script(content: WhatIfContent) -> dict[str, Any]:
-    """Return what the page's script needs: values, texts, and coordinates to move the marks to."""
+    """Return the data of the page's script: values, texts and coordinates of the marks."""
     return {
         "columns": [
             {

@@ -4,13 +4,13 @@
   root.classList.add("js");
   const find = (id) => document.getElementById(id);
 
-  /* Light and dark: the button wins over the system, and is remembered where the browser allows it. */
+  /* Light and dark: the button overrides the system setting and is remembered if the browser allows it. */
   const theme = find("theme");
   const memory = (use) => {
     try {
       return use(localStorage);
     } catch {
-      return null; /* a browser may forbid it for files */
+      return null; /* a browser may block storage for local files */
     }
   };
   const remembered = memory((storage) => storage.getItem("castlereg-theme"));
@@ -28,7 +28,7 @@
   system.addEventListener("change", showTheme);
   showTheme();
 
-  /* Tables that sort: cells without a value come last, whichever way. */
+  /* Sortable tables: cells without a value come last in both directions. */
   const collator = new Intl.Collator("en", { numeric: true });
   for (const table of document.querySelectorAll("table.sortable")) {
     const body = table.tBodies[0];
@@ -70,10 +70,10 @@
   const nodesOf = (svg) => [...svg.querySelectorAll(".node")];
   const percent = (share) => (share === null ? "–" : Math.round(100 * share) + "%");
   const weight = (value) => value.toPrecision(3);
-  const isolated = (name) => "\u2068" + name + "\u2069"; /* a name written from the right turns nothing around it */
+  const isolated = (name) => "\u2068" + name + "\u2069"; /* right-to-left names do not affect the text around them */
   const plural = (count, word) => count + " " + word + (count === 1 ? "" : "s");
 
-  /* The slider counts hidden edges, so that each step is one edge, whatever the weights are. */
+  /* The slider counts hidden edges: one step is one edge, regardless of the weights. */
   const update = () => {
     for (const svg of views.values()) {
       const joined = new Set();
@@ -99,11 +99,11 @@
     slider.setAttribute("aria-valuetext", least + ", " + count);
     find("edge-count").textContent = count + reasons(rest.slice(0, 1));
     find("status").textContent = drawn + " of " + plural(graph.total, "edge") + " drawn" +
-      reasons([[shown - drawn, "outside this picture"], ...rest]) + found();
+      reasons([[shown - drawn, "outside this view"], ...rest]) + found();
     find("least").textContent = least;
   };
 
-  /* Search: what matches is outlined, and brought into sight on Enter. */
+  /* Search: matching nodes are outlined; Enter scrolls to the first one. */
   const found = () => {
     const wanted = search.value.trim().toLocaleLowerCase();
     const matches = graph.nodes.map((name) => wanted !== "" && name.toLocaleLowerCase().includes(wanted));
@@ -118,7 +118,7 @@
     }
     if (wanted === "") return "";
     const all = matches.filter(Boolean).length;
-    return "; " + plural(all, "node") + " found" + (here < all ? ", " + here + " in this picture" : "");
+    return "; " + plural(all, "node") + " found" + (here < all ? ", " + here + " in this view" : "");
   };
   search.addEventListener("input", update);
   search.addEventListener("keydown", (event) => {
@@ -131,11 +131,11 @@
     update();
   });
 
-  /* Details of what the mouse or the keyboard is at. */
+  /* Details of the item under the mouse or with keyboard focus. */
   const edgeText = ([cause, effect, w, confidence, direction, directed]) =>
     isolated(graph.nodes[cause]) + " → " + isolated(graph.nodes[effect]) + "\nweight " + weight(w) +
     " · confidence " + (confidence === null ? "not known" : percent(confidence)) +
-    (direction === null ? "" : " · this direction in " + percent(direction) + " of the networks that have it") +
+    (direction === null ? "" : " · this direction in " + percent(direction) + " of the networks with this edge") +
     (directed ? "" : " (uncertain)");
   const nodeText = (index) => {
     const list = (which, other) => graph.edges.slice(0, shown).filter((edge) => edge[which] === index)
@@ -178,7 +178,7 @@
   canvas.addEventListener("focusin", (event) => itemAt(event) && look(itemAt(event)));
   canvas.addEventListener("focusout", () => setTimeout(lookAway, 0));
 
-  /* One stop of the Tab key; arrows walk within. */
+  /* The graph is one Tab stop; arrow keys move between its items. */
   const focusOn = (item) => {
     for (const other of item.ownerSVGElement.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
     item.tabIndex = 0;
@@ -201,7 +201,7 @@
   });
   canvas.addEventListener("click", (event) => itemAt(event) && focusOn(itemAt(event)));
 
-  /* Zoom: the picture's width; the box around it scrolls. Letters start at 12 pixels. */
+  /* Zoom changes the width of the picture; the box around it scrolls. Text starts at 12 pixels. */
   const readable = 1.2;
   const fitting = (svg, least) => {
     const wide = (canvas.clientWidth - 20) / Number(svg.dataset.width);

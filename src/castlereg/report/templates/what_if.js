@@ -1,11 +1,11 @@
-/* What if: everything is computed; this shows the chosen column and outcome, and moves the marks to the chosen value. */
+/* What if: show the chosen column and outcome, and move the marks to the chosen value. All numbers are precomputed. */
 (() => {
   const source = document.getElementById("what-if-data");
   if (!source) return;
   const { columns } = JSON.parse(source.textContent);
   const section = document.getElementById("what-if");
   const column = document.getElementById("what-column");
-  const outcome = document.getElementById("what-outcome"); /* null if there is only one */
+  const outcome = document.getElementById("what-outcome"); /* null with a single outcome */
   const answers = ["caused", "associated", "predicted", "distribution"].map((kind) =>
     document.getElementById("answer-" + kind));
 
@@ -62,7 +62,7 @@
     update();
   };
 
-  for (const kind of ["input", "change"]) { /* some browsers send only one of the two for a choice */
+  for (const kind of ["input", "change"]) { /* some browsers send only one of the two events for a select element */
     section.addEventListener(kind, (event) => (event.target.id.startsWith("value-") ? update() : show()));
   }
   section.addEventListener("click", (event) => {
