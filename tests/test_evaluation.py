@@ -179,7 +179,7 @@ def test_several_targets_and_validation_rows(table: pd.DataFrame) -> None:
     held_out = held_out_evaluation(model)
     assert held_out is not None
     assert held_out.n_rows == 6  # a tenth
-    with pytest.raises(ValueError, match="target 'large' has class 'huge', which was not there in training"):
+    with pytest.raises(ValueError, match="target 'large' has class 'huge', which is not in the training data"):
         evaluate(model, table[["area"]], targets.assign(large="huge"))
 
 

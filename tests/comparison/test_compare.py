@@ -199,7 +199,7 @@ def test_the_start_can_be_chosen_for_each_method(diabetes: Any) -> None:
         ({"test_size": 2.0}, "test_size=2.0 must be a fraction"),
         ({"test_size": 0}, "test_size=0 must be a whole number of at least 1"),
         ({"test_size": 10**6}, "test_size=1000000 of "),
-        ({"task": "classification"}, "too few to have some in every fold"),
+        ({"task": "classification"}, "and the test rows need at least"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
@@ -216,7 +216,7 @@ def test_a_misspelt_option_is_named_with_the_nearest(diabetes: Any) -> None:
 
 def test_more_folds_than_rows_raise(diabetes: Any) -> None:
     X, y = diabetes
-    with pytest.raises(ValueError, match="cv=10 folds of 6 rows: lower cv"):
+    with pytest.raises(ValueError, match="cv=10 needs at least 10 rows, but there are 6: lower cv"):
         compare(X[:8], y[:8])
 
 

@@ -72,11 +72,11 @@ def test_targets_of_numbers_have_no_factors() -> None:
 @pytest.mark.parametrize(
     ("class_weight", "message"),
     [
-        ({"q": 2.0}, r"class_weight has class 'q', which y0 does not have; classes are \['a', 'b', 'c'\]"),
+        ({"q": 2.0}, r"class_weight has class 'q', which y0 does not have; its classes are \['a', 'b', 'c'\]"),
         ({"a": -1}, r"class_weight\['a'\]=-1 must be at least 0"),
         ({"a": "much"}, r"class_weight\['a'\]='much' must be a finite number"),
         ({"a": np.inf}, r"class_weight\['a'\]=inf must be a finite number"),
-        (["balanced", None], "class_weight has 2 entries for 1 targets: give one for each"),
+        (["balanced", None], "class_weight has 2 entries for 1 targets: pass one for each"),
     ],
 )
 def test_bad_weights_raise(class_weight: Any, message: str) -> None:
@@ -86,7 +86,7 @@ def test_bad_weights_raise(class_weight: Any, message: str) -> None:
 
 @pytest.mark.parametrize("class_weight", ["balance", 2.0, ["balanced", "even"]])
 def test_only_none_balanced_and_dicts_are_class_weights(class_weight: Any) -> None:
-    with pytest.raises(ValueError, match="must be None, 'balanced' or a dict of class to weight"):
+    with pytest.raises(ValueError, match="must be None, 'balanced' or a dict of classes to weights"):
         check_class_weight(class_weight)
 
 

@@ -37,7 +37,7 @@ def test_kinds_of_cells(tmp_path: Path) -> None:
 
 def test_the_first_sheet_or_the_one_that_is_named(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", [["a"], [1]], [["b"], [2], [3]])
-    with pytest.warns(UserWarning, match="has 2 sheets, and the first, 'Sheet 1', is read: name another as"):
+    with pytest.warns(UserWarning, match="has 2 sheets, and only the first, 'Sheet 1', is read: to read another"):
         assert TableFile.open(path).columns() == ["a"]
     file = TableFile.open(f"{path}#Sheet 2")
     assert [frame["b"].tolist() for frame in file.frames(["b"], 1)] == [[2], [3]]
@@ -49,11 +49,11 @@ def test_the_first_sheet_or_the_one_that_is_named(tmp_path: Path) -> None:
     ("rows", "message"),
     [
         ([], "is empty"),
-        ([["a", "b"], [1, "=1+1"]], "row 2 of .* has a formula without a value in column 'b': open and save"),
+        ([["a", "b"], [1, "=1+1"]], "row 2 of .* has a formula without a stored value in column 'b': open and save"),
         ([["a", "b"], [1, "#DIV/0!"]], "row 2 of .* has #DIV/0! in column 'b'"),
         ([["a", "a"], [1, 2]], r"2 columns named 'a' \(1 and 2\): rename them in row 1 of sheet 'Sheet 1'"),
         ([["Report"], ["a", "b", "c"], [1, 2, 3]], "row 1 of sheet .* names 1 of 3 columns"),
-        ([[1, 2], [3, 4]], "holds only numbers"),
+        ([[1, 2], [3, 4]], "has only numbers"),
         ([["a", "b"]], "has no rows"),
     ],
 )
@@ -73,7 +73,7 @@ def test_sheets_that_claim_to_be_smaller_are_read_whole(tmp_path: Path, last: An
     if last == 3:
         assert TableFile.open(claims).read().to_csv(index=False) == "a,b\n1,\n2,3.0\n"
     else:
-        with pytest.raises(ValueError, match=r"row 4 of .* has a formula without a value in column 'b'"):
+        with pytest.raises(ValueError, match=r"row 4 of .* has a formula without a stored value in column 'b'"):
             TableFile.open(claims)
 
 

@@ -91,7 +91,7 @@ def test_bytes_on_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         file = TableFile.open("-")
     assert file.read()["größe"].tolist() == [1.5]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(content))))
-    with pytest.raises(ValueError, match="standard input is compressed by gzip: unpack it first"):
+    with pytest.raises(ValueError, match="standard input is compressed with gzip: unpack it first"):
         TableFile.open("-")
 
 
@@ -130,28 +130,28 @@ def test_marks_are_missing_and_levels_are_not(tmp_path: Path) -> None:
         ("empty.csv", b"", "empty.csv' cannot be read as a table: it is empty"),
         ("blank.csv", b" \n\n", "blank.csv' cannot be read as a table: it is empty"),
         ("bare.csv", b"a,b\n", "bare.csv' has no rows"),
-        ("quote.csv", b'a,b\n1,2\n3,"x\n', "EOF inside string starting at row 2.*: is a quote not closed"),
+        ("quote.csv", b'a,b\n1,2\n3,"x\n', "EOF inside string starting at row 2.*: check for an unclosed quote"),
         ("torn.parquet", b"PAR1", "is not a Parquet file"),
         ("torn.feather", b"ARROW1\0\0", "is not a Feather"),
         (
             "torn.csv.gz",
             gzip.compress(b"a,b\n1,2\n", mtime=0)[:-4],
-            r"cannot be decompressed as .gz \(.*\): get the file again",
+            r"cannot be decompressed as .gz \(.*\): get a new copy",
         ),
         ("text.csv.xz", b"a,b\n", "cannot be decompressed as .xz"),
         ("text.csv.zst", b"a,b\n", "cannot be decompressed as .zst"),
-        ("text.zip", b"a,b\n", "is not a zip"),
-        ("notes.doc", b"a,b\n", "suffix '.doc': tables end in .csv, .tsv"),
-        ("table.gz", gzip.compress(b"a,b\n1,2\n", mtime=0), "name it after its format, such as table.csv.gz"),
-        ("table.parquet.gz", b"", "format '.parquet': unpack it first"),
+        ("text.zip", b"a,b\n", "is not a valid zip archive"),
+        ("notes.doc", b"a,b\n", "suffix '.doc', which is not supported: pass a file that ends in .csv, .tsv"),
+        ("table.gz", gzip.compress(b"a,b\n1,2\n", mtime=0), "rename it to show its format, such as table.csv.gz"),
+        ("table.parquet.gz", b"", "format '.parquet', which cannot be read: unpack it first"),
         ("bytes.csv", bytes(range(256)), "is not text: byte 0 is 0x00"),
         ("page.csv", b"\n<!DOCTYPE html>", "is a web page, not .csv: save the table as"),
         (
             "zipped.csv",
             gzip.compress(b"a,b\n1,2\n", mtime=0),
-            "is compressed by gzip, not .csv: rename it.* in .csv.gz",
+            "is compressed with gzip, not .csv: rename it.* in .csv.gz",
         ),
-        ("zipped.parquet", gzip.compress(b"", mtime=0), "is compressed by gzip: unpack it first"),
+        ("zipped.parquet", gzip.compress(b"", mtime=0), "is compressed with gzip: unpack it first"),
         ("old.xls", b"\xd0\xcf\x11\xe0", "is an old Excel workbook.*: save the table as .csv"),
     ],
 )
@@ -166,7 +166,7 @@ def test_what_is_not_a_table_is_rejected(tmp_path: Path, name: str, content: byt
 def test_a_name_that_hides_the_format_is_rejected(tmp_path: Path, suffix: str) -> None:
     write_table(FRAME, tmp_path / f"a{suffix}")
     (tmp_path / f"a{suffix}").rename(tmp_path / "a.csv")
-    with pytest.raises(ValueError, match=rf"not .csv: rename it, so that its name ends in {suffix}"):
+    with pytest.raises(ValueError, match=rf"not .csv: rename it to end in {suffix}"):
         TableFile.open(tmp_path / "a.csv")
 
 
@@ -176,7 +176,7 @@ def test_a_saved_index_is_noted(tmp_path: Path, header: str) -> None:
     with warnings.catch_warnings(action="error"):
         file = TableFile.open(tmp_path / "a.csv")
         note_unnamed(["a"], file)  # it was dropped
-    with pytest.warns(UserWarning, match=r"'Unnamed: 0', a first column without a name, .* saved index: drop it"):
+    with pytest.warns(UserWarning, match=r"first column without a name \('Unnamed: 0'\), .* saved index: drop it"):
         note_unnamed(["Unnamed: 0", "a"], file)
     write_table(file.read(), tmp_path / "a.jsonl")
     with pytest.warns(UserWarning, match="looks like a saved index"):
@@ -187,7 +187,7 @@ def test_other_columns_without_a_name_are_noted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,a.1,\n0,1,\n")
     file = TableFile.open(tmp_path / "a.csv")
     assert file.columns() == ["a", "a.1", "Unnamed: 2"]
-    with pytest.warns(UserWarning, match="columns without a name, read as 'Unnamed: 2'"):
+    with pytest.warns(UserWarning, match="columns without names, read as 'Unnamed: 2'"):
         note_unnamed(file.columns(), file)
 
 
@@ -207,9 +207,9 @@ def test_a_zip_holds_one_table(tmp_path: Path) -> None:
     content = FRAME.to_csv(index=False)
     check(zipped(tmp_path / "a.zip", {"x/a.csv": content, "readme.md": "about", "__MACOSX/x/._a.csv": "hidden"}))
     check(zipped(tmp_path / "b.csv.zip", {"data": content}))
-    with pytest.raises(ValueError, match=r"b.zip' holds 2 tables \('a.csv', 'b.tsv'\): unpack it"):
+    with pytest.raises(ValueError, match=r"b.zip' contains 2 tables \('a.csv', 'b.tsv'\): unpack it"):
         TableFile.open(zipped(tmp_path / "b.zip", {"a.csv": content, "b.tsv": content}))
-    with pytest.raises(ValueError, match="holds no table"):
+    with pytest.raises(ValueError, match="contains no table"):
         TableFile.open(zipped(tmp_path / "c.zip", {}))
     nameless = zipped(tmp_path / "e.zip", {"a": content}).read_bytes()
     central = nameless.rindex(b"PK\1\2")
@@ -218,7 +218,7 @@ def test_a_zip_holds_one_table(tmp_path: Path) -> None:
     (tmp_path / "e.zip").write_bytes(nameless[: central + 28] + b"\0\0\1\0" + nameless[central + 32 :])
     with pytest.raises(ValueError, match=r"e.zip' "):
         TableFile.open(tmp_path / "e.zip")
-    with pytest.raises(ValueError, match=r"format '.parquet': unpack it"):
+    with pytest.raises(ValueError, match=r"format '.parquet', which cannot be read: unpack it"):
         TableFile.open(zipped(tmp_path / "d.zip", {"a.parquet": content}))
 
 
@@ -234,7 +234,7 @@ def test_damaged_content_is_one_line(tmp_path: Path) -> None:
     damaged = {
         "a.feather": (feather, "is damaged"),
         "a.csv.zip": (packed[:40] + b"\xff" * 8 + packed[48:], "cannot be decompressed as .zip"),
-        "a.xlsx": (book.read_bytes().replace(b"xl/workbook.xml", b"xl/workbook.xyz"), "is not an Excel workbook"),
+        "a.xlsx": (book.read_bytes().replace(b"xl/workbook.xml", b"xl/workbook.xyz"), "cannot be read as an Excel"),
     }
     for name, (content, message) in damaged.items():
         (tmp_path / name).write_bytes(content)
@@ -248,13 +248,13 @@ def test_a_zip_that_grows_absurdly_is_rejected(tmp_path: Path, monkeypatch: pyte
     TableFile.open(path)
     monkeypatch.setattr(byte_streams, "_LARGEST_UNPACKED", 1000)
     monkeypatch.setattr(byte_streams, "_LARGEST_RATIO", 100)
-    with pytest.raises(ValueError, match=r"would grow from .* to 40,004 bytes"):
+    with pytest.raises(ValueError, match=r"would expand from .* to 40,004 bytes"):
         TableFile.open(path)
 
 
 def test_options_are_for_text(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}')
-    with pytest.raises(ValueError, match=r"decimal=',' is for text files.*a.jsonl' is not: leave it out"):
+    with pytest.raises(ValueError, match=r"decimal=',' applies only to text files.*a.jsonl' is not one: drop this"):
         TableFile.open(tmp_path / "a.jsonl", decimal=",")
 
 

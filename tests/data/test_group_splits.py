@@ -57,9 +57,9 @@ def test_a_group_is_held_out_even_if_all_are_larger_than_the_fraction() -> None:
 
 
 def test_groups_that_cannot_be_split_raise() -> None:
-    with pytest.raises(ValueError, match="groups has one group, and validation rows need another one"):
+    with pytest.raises(ValueError, match="groups has only one group, so none is left for validation"):
         group_split(np.zeros(9, int), None, 0.1, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="2 groups in 2 rows, of which none can be held out"):
+    with pytest.raises(ValueError, match="2 groups in 2 rows, and none can be held out"):
         group_split(np.arange(2), None, 0.1, np.random.default_rng(0))
 
 
@@ -75,7 +75,7 @@ def test_folds_of_whole_groups(n_classes: int) -> None:
         assert len(train) + len(held) == len(groups)
     assert all(np.array_equal(a[1], b[1]) for a, b in zip(cut, again, strict=True))
     assert not all(np.array_equal(a[1], b[1]) for a, b in zip(cut, other, strict=True))
-    with pytest.raises(ValueError, match="cv=13 folds of 12 groups: lower cv"):
+    with pytest.raises(ValueError, match="cv=13 needs at least 13 groups, but there are 12: lower cv"):
         group_folds(groups, classes, 13, random_state=0)
 
 
@@ -97,11 +97,11 @@ def test_labels_of_any_kind(labels: Any) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([1, 2], r"groups has shape \(2,\), and X has 3 rows: give one label for each row"),
+        ([1, 2], r"groups has shape \(2,\), but X has 3 rows: pass one label for each row"),
         ([[1], [2], [3]], r"groups has shape \(3, 1\)"),
-        ([1.0, np.nan, 2.0], "groups has no label in row 1: give one for each row"),
-        (["a", None, "b"], "groups has no label in row 1"),
-        ([3, datetime.date(2020, 1, 1), 4], "groups mixes labels that cannot be sorted: convert them to text"),
+        ([1.0, np.nan, 2.0], "groups has a missing label in row 1: pass a label for each row"),
+        (["a", None, "b"], "groups has a missing label in row 1"),
+        ([3, datetime.date(2020, 1, 1), 4], "groups mixes labels that cannot be sorted together: convert them to text"),
     ],
 )
 def test_bad_labels_raise(labels: Any, message: str) -> None:

@@ -32,11 +32,11 @@ def test_records_may_leave_fields_out(tmp_path: Path, name: str, content: str) -
         ("", "it is empty"),
         ("[]", "has no rows"),
         ('{"a": 1}\n{"a": [1]}', r"line 2 of .* has \[1\] in 'a': a cell must be"),
-        ('{"a": 1, "a": 2}', r"line 1 of .*\('a' comes twice\)"),
+        ('{"a": 1, "a": 2}', r"line 1 of .*\('a' is duplicated\)"),
         ('{"a": 1}\n{"a":', "line 2 of .* cannot be read as JSON"),
         ("[1, 2]", "record 1 of .* is 1, not a record"),
         ("[" * 10_000, "cannot be read as JSON"),
-        ('{\n"a": 1}', "give one record a line, or an array of records"),
+        ('{\n"a": 1}', "write one record per line, or an array of records"),
     ],
 )
 def test_what_is_not_a_table_is_rejected(tmp_path: Path, content: str, message: str) -> None:
@@ -47,5 +47,5 @@ def test_what_is_not_a_table_is_rejected(tmp_path: Path, content: str, message: 
 
 def test_json_is_utf8(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes('{"a": "é"}'.encode("latin-1"))
-    with pytest.raises(ValueError, match="is not UTF-8"):
+    with pytest.raises(ValueError, match="is not valid UTF-8"):
         TableFile.open(tmp_path / "a.jsonl")

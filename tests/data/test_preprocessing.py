@@ -63,7 +63,7 @@ def test_unknown_levels_and_new_missing_values() -> None:
     preprocessing = in_users_order(fitted(frame))
     other = pd.Categorical(["huge", None], ["huge"], ordered=True)
     new = read_columns(pd.DataFrame({"two": ["z", None], "level": ["q", None], "size": other, "n": [2.0, None]}))
-    with pytest.warns(UserWarning, match="not there in training"):
+    with pytest.warns(UserWarning, match="not in the training data"):
         cells = preprocessing.cells(new)
     channels = preprocessing.encode(cells)
     assert np.isfinite(channels).all()

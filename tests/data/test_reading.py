@@ -127,18 +127,18 @@ def test_marks_of_missing_values_among_numbers_and_dates(values: list[Any]) -> N
     plain = read_columns(pd.DataFrame({"a": [*values, None, None, None]}))
     np.testing.assert_array_equal(columns.cells, plain.cells)
     assert columns.types[0] == replace(plain.types[0], marks=(" ", "-"))
-    with pytest.warns(UserWarning, match="text that stands for missing values: ' ', '-' in 'a'"):
+    with pytest.warns(UserWarning, match="text that is read as missing values: ' ', '-' in 'a'"):
         assert infer_schema(columns, [False])[0].missing == 3
 
 
 @pytest.mark.parametrize(
     ("column", "error", "message"),
     [
-        (["a", 1.5], ValueError, r"'odd' that mixes text \('a' in row 0\) and numbers \(1.5 in row 1\)"),
-        ([True, "a"], ValueError, "'odd' that mixes booleans .* and text"),
-        ([1, "0-"], ValueError, r"'odd' that mixes numbers .* and text \('0-' in row 1\)"),
+        (["a", 1.5], ValueError, r"'odd', which mixes text \('a' in row 0\) and numbers \(1.5 in row 1\)"),
+        ([True, "a"], ValueError, "'odd', which mixes booleans .* and text"),
+        ([1, "0-"], ValueError, r"'odd', which mixes numbers .* and text \('0-' in row 1\)"),
         ([[1], "-"], TypeError, "of type list in row 0"),
-        ([datetime.date(2020, 1, 1), 3], ValueError, "'odd' that mixes dates .* and numbers"),
+        ([datetime.date(2020, 1, 1), 3], ValueError, "'odd', which mixes dates .* and numbers"),
         ([b"a", b"b"], TypeError, "of type bytes in row 0 of column 'odd'"),
         ([[1], [2]], TypeError, r"\[1\] of type list in row 0 of column 'odd'"),
         ([{"a": 1}, 2], TypeError, "of type dict in row 0 of column 'odd'"),
@@ -179,11 +179,11 @@ def test_lists_of_polars_raise_with_the_name() -> None:
 
 def test_text_that_no_file_can_hold_raises() -> None:
     odd = pd.DataFrame({"a": pd.Series(["\ud800", "\U0001f600"], dtype=object)})
-    with pytest.raises(ValueError, match=r"column 'a' of X has '\\ud800', which is not Unicode"):
+    with pytest.raises(ValueError, match=r"column 'a' of X has '\\ud800', which is not valid Unicode"):
         read_columns(odd)
     with pytest.raises(ValueError, match="column 'x0' of X has"):
         read_columns(odd.to_numpy())
-    with pytest.raises(ValueError, match="the names of X"):
+    with pytest.raises(ValueError, match="the column names of X"):
         read_columns(pd.DataFrame([[1.0]], columns=pd.Index(["\ud800"], dtype=object)))
 
 

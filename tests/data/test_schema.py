@@ -106,7 +106,7 @@ def test_unusable_columns_are_dropped_if_asked_for() -> None:
     ],
 )
 def test_numbers_of_rows_are_noticed(name: str, column: Any) -> None:
-    with pytest.warns(UserWarning, match=rf"say nothing of new rows: '{name}' \((row numbers|an identifier)"):
+    with pytest.warns(UserWarning, match=rf"no information about new rows: '{name}' \((row numbers|an identifier)"):
         schema = infer_schema(read_columns(pd.DataFrame({name: column})), [False])
     assert schema[0].kind == "numeric"
 
@@ -143,7 +143,7 @@ def test_rare_levels_of_many_are_joined() -> None:
 def test_unknown_levels_are_their_own_with_a_warning() -> None:
     schema = infer_schema(read_columns(pd.DataFrame({"a": list("abc"), "n": [1, 2, 3]})), [False, True])
     new = read_columns(pd.DataFrame({"a": ["c", "z", None], "n": [3.0, 9.0, 1.0]}))
-    with pytest.warns(UserWarning, match=r"not there in training: 'z' in column 'a', 9.0 in column 'n'"):
+    with pytest.warns(UserWarning, match=r"not in the training data: 'z' in column 'a', 9.0 in column 'n'"):
         cells = coded_columns(new, schema).cells
     np.testing.assert_array_equal(cells, [[2, 2], [-1, -1], [np.nan, 0]])
 
@@ -151,7 +151,7 @@ def test_unknown_levels_are_their_own_with_a_warning() -> None:
 def test_a_text_among_known_numbers_is_an_unknown_level() -> None:
     schema = schema_of(["1", "2", "3"], categorical=True)
     assert schema.holds == "numbers"
-    with pytest.warns(UserWarning, match=r"not there in training: '4' in column 'a'"):
+    with pytest.warns(UserWarning, match=r"not in the training data: '4' in column 'a'"):
         cells = coded_columns(read_columns(pd.DataFrame({"a": ["3", "4", "x", "-", None, "1.0"]})), [schema]).cells
     np.testing.assert_array_equal(cells[:, 0], [2, -1, -1, np.nan, np.nan, 0])
 
@@ -159,13 +159,13 @@ def test_a_text_among_known_numbers_is_an_unknown_level() -> None:
 @pytest.mark.parametrize(
     ("trained", "given", "message"),
     [
-        ([1.0, 2.5, 3.0], ["1", "x", "2"], "X has text in column 'a', such as 'x', where there were numbers"),
-        ([1.0, 2.5, 3.0], ["x", "y", "z"], "X has text in column 'a', such as 'x', where there were numbers"),
-        (["x", "y", "z"], [1.0, 2.0, 3.0], "X has numbers in column 'a', where there were text"),
+        ([1.0, 2.5, 3.0], ["1", "x", "2"], "X has text in column 'a', such as 'x', but the training data had numbers"),
+        ([1.0, 2.5, 3.0], ["x", "y", "z"], "X has text in column 'a', such as 'x', but the training data had numbers"),
+        (["x", "y", "z"], [1.0, 2.0, 3.0], "X has numbers in column 'a', but the training data had text"),
         (
             pd.to_datetime(["2020", "2021", "2022"]),
             [1.0, 2.0, 3.0],
-            "X has numbers in column 'a', where there were dates",
+            "X has numbers in column 'a', but the training data had dates",
         ),
         ([1.0, 2.5, 3.0], pd.to_datetime(["2020", "2021", "2022"]), "X has dates in column 'a'"),
     ],
@@ -201,8 +201,8 @@ def test_categorical_features_by_name_index_or_mask(given: Any) -> None:
     ("given", "message"),
     [
         (["bb"], "column in categorical_features='bb' is not one of .*did you mean 'b'"),
-        ([3], "categorical_features has index 3, and X has 3 columns"),
-        ([True], "a mask of 1 columns, and X has 3"),
+        ([3], "categorical_features has index 3, but X has 3 columns"),
+        ([True], "a mask of 1 columns, but X has 3"),
         ("b", "must be a sequence"),
         ([1.5], "1.5, which is not a column name or index"),
     ],
@@ -215,14 +215,14 @@ def test_bad_categorical_features_raise(given: Any, message: str) -> None:
 def test_text_of_numbers_is_numbers() -> None:
     frame = pd.DataFrame({"a": ["1.5", "?", "-2"], "b": ["1", "2", "x"], "c": ["1", " 2.5 ", "-"]})
     columns = read_columns(frame)
-    with pytest.warns(UserWarning, match=r"X has text in 'a', 'c' that is numbers but for '-', '\?': read as numbers"):
+    with pytest.warns(UserWarning, match=r"X has numbers stored as text in 'a', 'c' \(except for '-', '\?'\): read"):
         schema = infer_schema(columns, [False] * 3)
     np.testing.assert_array_equal(
         coded_columns(columns, schema).cells[:, [0, 2]], [[1.5, 1], [np.nan, 2.5], [-2, np.nan]]
     )
     assert [column.missing for column in schema] == [1, 0, 1]
     assert schema[1].levels == ("1", "2", "x")
-    with pytest.warns(UserWarning, match="X has text in 'a' that is numbers: read as numbers"):
+    with pytest.warns(UserWarning, match="X has numbers stored as text in 'a': read as numbers"):
         assert schema_of([str(i) for i in range(60)]).kind == "numeric"
     of_codes = schema_of(["1", "2", "3"], categorical=True)
     assert of_codes == schema_of([1, 2, 3], categorical=True)
@@ -234,7 +234,7 @@ def test_text_of_numbers_is_numbers() -> None:
 
 
 def test_text_that_stands_for_missing_values_is_missing_unless_declared_a_category() -> None:
-    with pytest.warns(UserWarning, match=r"stands for missing values: ' ', '\?', 'NA' in 'a'"):
+    with pytest.warns(UserWarning, match=r"is read as missing values: ' ', '\?', 'NA' in 'a'"):
         schema = schema_of(["x", "NA", "?", " ", "y", "-"])
     assert schema.levels == ("-", "x", "y")
     assert schema.missing == 3

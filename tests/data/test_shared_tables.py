@@ -27,7 +27,7 @@ def schema_of(file: str, drop: list[str]) -> tuple[tuple[ColumnSchema, ...], Pre
     rows = Rows(read_columns(frame), (np.arange(len(frame)),))
     target = NumericTarget("y", 0.0, 1.0)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X has text in .* read as numbers")
+        warnings.filterwarnings("ignore", message="X has numbers stored as text")
         preprocessing, (coded,) = Preprocessing.fit(
             rows, None, lambda _: (target,), categorical=[False] * frame.shape[1]
         )

@@ -31,7 +31,7 @@ def test_a_share_of_every_class_is_held_out(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(np.sort(np.r_[train, held]), np.arange(100))
     train, held = stratified_split(np.array([0, 0, 0, 1]), 0.5, rng)
     assert 3 in train  # the only row of its class
-    with pytest.raises(ValueError, match="3 rows of 3 classes leave none for validation"):
+    with pytest.raises(ValueError, match="none of the 3 rows can be held out for validation"):
         stratified_split(np.arange(3), 0.5, rng)
 
 
@@ -63,8 +63,8 @@ def test_given_folds_are_lists_arrays_or_masks(form: Any) -> None:
     [
         (1, None, "cv=1 must be a whole number of at least 2"),
         (True, None, "cv=True must be a whole number"),
-        (101, None, "cv=101 folds of 100 rows: lower cv"),
-        (61, CLASSES, "cv=61 folds of classes with at most 60 rows each"),
+        (101, None, "cv=101 needs at least 101 rows, but there are 100: lower cv"),
+        (61, CLASSES, "cv=61 needs a class with at least 61 rows, but the largest class has 60"),
     ],
 )
 def test_bad_numbers_of_folds_raise(cv: Any, classes: Any, message: str) -> None:

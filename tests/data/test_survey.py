@@ -52,7 +52,7 @@ def odd(rng: np.random.Generator) -> pd.DataFrame:
     return frame
 
 
-@pytest.mark.filterwarnings("ignore:.*(constant columns|joined|read as numbers|more than 100 levels|say nothing)")
+@pytest.mark.filterwarnings("ignore:.*(constant columns|joined|read as numbers|more than 100 levels|no information)")
 @pytest.mark.parametrize("size", [97, 600])
 def test_schema_and_scales_are_those_of_the_whole(odd: pd.DataFrame, size: int) -> None:
     categorical = ["code" in name for name in odd]
@@ -79,7 +79,7 @@ def test_free_text_raises_as_in_memory() -> None:
         schema_of(surveyed(frame, [False], 25).columns, "X", {})
 
 
-@pytest.mark.filterwarnings("ignore:the table has text that stands for missing")
+@pytest.mark.filterwarnings("ignore:the table has text that is read as missing")
 def test_more_texts_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("castlereg.data.survey._MOST_VALUES", 100)
     when = pd.Series(pd.date_range("2020-01-01", periods=500, freq="50h"))

@@ -80,9 +80,9 @@ def test_missing_values_are_counted(missing: Any) -> None:
         (pd.Series(pd.to_datetime(["2020-01-01"])), "y has dates"),
         (pd.DataFrame(index=[0, 1]), "y has no columns"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "y has 2 columns named 'a'"),
-        (pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))), "y has .* in row 0: give one number"),
+        (pd.Series([[1], [2]], dtype=pd.ArrowDtype(pa.list_(pa.int64()))), "y has .* in row 0: pass one number"),
         ([[1], [1, 2]], "y has rows of different lengths"),
-        (pd.Series([0, {1}], dtype=object), "y has .* in row 1: give one number"),
+        (pd.Series([0, {1}], dtype=object), "y has .* in row 1: pass one number"),
     ],
 )
 def test_what_is_not_a_target_raises(y: Any, message: str) -> None:
@@ -98,12 +98,12 @@ def test_mixed_classes_raise() -> None:
 def test_odd_labels() -> None:
     with pytest.raises(ValueError, match="Unknown label type: continuous"):  # without a warning of the arithmetic
         as_classes(np.array([1e300, -1e300]), "kind")
-    with pytest.raises(ValueError, match=r"kind has '\\ud800', which is not Unicode"):
+    with pytest.raises(ValueError, match=r"kind has '\\ud800', which is not valid Unicode"):
         as_classes(np.array(["a", "\ud800"]), "kind")
 
 
 def test_a_target_whose_squares_are_zero_raises() -> None:
-    with pytest.raises(ValueError, match="y varies by less than 1e-100: give it in a smaller unit"):
+    with pytest.raises(ValueError, match="y varies by less than 1e-100: rescale it"):
         NumericTarget.fit(np.array([1e-300, 2e-300]), "y")
 
 
@@ -123,12 +123,12 @@ def test_outputs_are_decoded(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(three.decode(outputs), softmax(outputs[..., :3], axis=-1))
     np.testing.assert_array_equal(three.encode(np.array(["c", "a"])), [[0, 0, 1], [1, 0, 0]])
     with pytest.raises(
-        ValueError, match=r"y_val has class 'q', which was not there in training; classes are \['a', 'b', 'c'\]"
+        ValueError, match=r"y_val has class 'q', which is not in the training data; known classes are \['a', 'b', 'c'\]"
     ):
         three.checked(np.array(["a", "q"]), "y_val")
     with pytest.raises(ValueError, match="y has class 'q'"):
         three.encode(np.array(["q"]))
-    with pytest.raises(ValueError, match="y has class 3, which was not there in training"):
+    with pytest.raises(ValueError, match="y has class 3, which is not in the training data"):
         ClassTarget("y", np.array(["a", "b"], object)).codes(np.array([3, 4]))
 
 
@@ -144,7 +144,7 @@ def test_numbers_written_as_text_are_numbers() -> None:
     for texts, message in ((["1.5", "x"], "'x' in row 1"), (["1.5", "-"], "'-' in row 1")):
         with pytest.raises(ValueError, match=f"y has {message}, which is not a number"):
             as_numbers(np.array(texts, object), "y")
-    with pytest.raises(ValueError, match="y has text that is numbers with decimal commas"):
+    with pytest.raises(ValueError, match="y has text that looks like numbers with decimal commas"):
         as_numbers(np.array([f"{i},5" for i in range(30)]), "y")
 
 

@@ -57,11 +57,11 @@ MANY = np.random.default_rng(0).uniform(0, 99, 60)
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([f"{x:.2f}".replace(".", ",") for x in MANY], r"price has text that is numbers with decimal commas, such as"),
-        ([f"{x:.2f} kg" for x in MANY], "price has text that is numbers with units"),
-        ([*map(str, MANY), "n.v."], "price has text that is numbers but for 'n.v.'"),
-        ([f"2024-{i // 28 + 1:02}-{i % 28 + 1:02}" for i in range(60)], "price has text that is dates, such as"),
-        ([f"person {i}" for i in range(60)], r"hardly ever twice the same \(60 different values in 60 rows, such as"),
+        ([f"{x:.2f}".replace(".", ",") for x in MANY], r"price has text that looks like numbers with decimal commas"),
+        ([f"{x:.2f} kg" for x in MANY], "price has text that looks like numbers with units"),
+        ([*map(str, MANY), "n.v."], "price has text that looks like numbers except for 'n.v.'"),
+        ([f"2024-{i // 28 + 1:02}-{i % 28 + 1:02}" for i in range(60)], "price has text that looks like dates, such"),
+        ([f"person {i}" for i in range(60)], r"hardly any repeated values \(60 different values in 60 rows, such as"),
     ],
 )
 def test_text_that_is_neither_numbers_nor_classes_raises(values: list[str], message: str) -> None:
@@ -76,7 +76,7 @@ def test_many_classes_that_repeat_are_classes() -> None:
     for labels in ([str(i) for i in range(30)], [f"word {i}" for i in range(30)], [f"{i:02}" for i in range(30)]):
         assert len(ClassTarget.fit(np.array(labels * 2), "y").classes) == 30
     with pytest.raises(
-        ValueError, match=r"y has text that is numbers, such as '0\.5'.*: predict them with a regressor"
+        ValueError, match=r"y has text that looks like numbers, such as '0\.5'.*: predict them with a regressor"
     ):
         ClassTarget.fit(np.array([f"{i}.5" for i in range(30)] * 9), "y")
 

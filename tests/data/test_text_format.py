@@ -78,7 +78,7 @@ def test_encodings(encoding: str, expected: str) -> None:
 @pytest.mark.parametrize(("extra", "expected"), [("", "Windows-1252"), ("\x81", "Latin-1")])
 def test_what_is_not_utf8_is_noted(extra: str, expected: str) -> None:
     late = ("a,b\n" + "1,x\n" * 30_000 + f"1,é{extra}\n").encode("latin-1")
-    with pytest.warns(UserWarning, match=f"is not UTF-8 and was read as {expected}: give its encoding"):
+    with pytest.warns(UserWarning, match=f"is not UTF-8 and was read as {expected}: pass its encoding"):
         assert detected(late).names == ("a", "b")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -89,36 +89,36 @@ def test_what_is_not_utf8_is_noted(extra: str, expected: str) -> None:
     ("content", "given", "message"),
     [
         # Separators and lines.
-        ("a,b\n1,2\n3\n", {}, "line 3 of .* has 1 value and the header has 2 names: correct the line"),
-        ("a,b\n1,2\n3,4,5\n", {}, "line 3 of .* has 3 values and the header has 2 names.* text that has commas"),
+        ("a,b\n1,2\n3\n", {}, "line 3 of .* has 1 value, but the header has 2 names: correct the line"),
+        ("a,b\n1,2\n3,4,5\n", {}, "line 3 of .* has 3 values, but the header has 2 names.* text that contains commas"),
         ('a,b\n"x\ny",2\n3,4\n5,6,7\n', {}, "line 5 of .* has 3 values"),
-        ("My report\n\na,b\n1,2\n3,4\n", {}, "line 1 of .* has 1 name and line 3 has 2 values.*delete titles"),
-        ("# made today\na;b\n1;2\n3;4\n", {}, "line 1 of .* has 1 name and line 2 has 2 values between semicolons"),
-        ("a b\n1 5 6\n2 7 8\n", {}, "line 1 of .* has 2 names and line 2 has 3 values between spaces"),
-        ("a,b\n1,2,\n3,4,\n", {}, "line 1 of .* has 2 names and line 2 has 3 values"),
+        ("My report\n\na,b\n1,2\n3,4\n", {}, "line 1 of .* has 1 name, but line 3 has 2 values.*delete titles"),
+        ("# made today\na;b\n1;2\n3;4\n", {}, "line 1 of .* has 1 name, but line 2 has 2 values between semicolons"),
+        ("a b\n1 5 6\n2 7 8\n", {}, "line 1 of .* has 2 names, but line 2 has 3 values between spaces"),
+        ("a,b\n1,2,\n3,4,\n", {}, "line 1 of .* has 2 names, but line 2 has 3 values"),
         ("title,,,\na,b,c,d\n1,2,3,4\n", {}, "line 1 of .* names 1 of 4 columns"),
-        ("sep=;\na;b\n1;2\n", {}, "is a 'sep=' mark"),
-        ("a,b\n1,2\n", {"separator": ";"}, "separator=';' is not in line 1 of .*: it has commas"),
+        ("sep=;\na;b\n1;2\n", {}, "is a 'sep=' line"),
+        ("a,b\n1,2\n", {"separator": ";"}, "separator=';' is not in line 1 of .*, which has commas"),
         ("a,b\n1,2\n", {"separator": "::"}, "must be one character"),
         ("a,b\n1,2\n", {"separator": "a"}, "must be one character"),
-        ("a,b\n" + '1,"' + "x" * 200_000, {}, "is a quote not closed"),
+        ("a,b\n" + '1,"' + "x" * 200_000, {}, "check for an unclosed quote"),
         # Names.
-        ("1,2.5\n3,4\n", {}, r"line 1 of .* holds only numbers \(1, 2.5\): add a first line"),
+        ("1,2.5\n3,4\n", {}, r"line 1 of .* has only numbers \(1, 2.5\): add a first line"),
         ("a,b,a\n1,2,3\n", {}, r"has 2 columns named 'a' \(1 and 3\): rename them in line 1"),
         # Decimal marks.
-        ("a;b\n1,5;1.5\n", {}, "'1.5' in column 'b' of line 2 and '1,5' in column 'a' of line 2: give decimal"),
-        ("a;b\n1,234;x\n", {}, "'1,234' in column 'a' of line 2, thousands or decimals: give decimal"),
-        ("a;b\n1.234;x\n", {}, "'1.234' in column 'a' of line 2, thousands or decimals: give decimal"),
-        ("a;b\n1.5;x\n", {"decimal": ","}, "decimal=',' is not the decimal mark of .*: it has '1.5'"),
+        ("a;b\n1,5;1.5\n", {}, "'1.5' in column 'b' of line 2 and '1,5' in column 'a' of line 2: pass decimal"),
+        ("a;b\n1,234;x\n", {}, "'1,234' in column 'a' of line 2, which may have decimals .*: pass decimal"),
+        ("a;b\n1.234;x\n", {}, "'1.234' in column 'a' of line 2, which may have decimals .*: pass decimal"),
+        ("a;b\n1.5;x\n", {"decimal": ","}, "decimal=',' is not the decimal mark of .*, which has '1.5'"),
         ("a;b\n1.5;x\n", {"decimal": "'"}, "must be '.' or ','"),
-        ("a,b\n1,2\n", {"decimal": ",", "separator": ","}, "both ','"),
+        ("a,b\n1,2\n", {"decimal": ",", "separator": ","}, "cannot both be ','"),
         # Encodings.
-        ("a,é\n1,2\n".encode("latin-1"), {"encoding": "utf-8"}, r"is not utf-8 \(.*\): give another encoding"),
-        ("a,é\n1,2\n".encode("utf-16"), {"encoding": "latin-1"}, "starts with the mark of utf-16"),
-        (b"\xef\xbb\xbfa,\xe9\n1,2\n", {}, r"is not utf-8-sig \(.*\): write it again in one encoding"),
-        ("a,é\n1,2\n".encode("utf-16-le"), {}, "is not text: byte 1 is 0x00.* give encoding='utf-16-le'"),
-        ("a,b\n1,2\n", {"encoding": "klingon"}, "encoding='klingon' is not known"),
-        ("a,b\n1,2\n", {"encoding": "base64"}, "encoding='base64' is not known"),
+        ("a,é\n1,2\n".encode("latin-1"), {"encoding": "utf-8"}, r"is not valid utf-8 \(.*\): pass another encoding"),
+        ("a,é\n1,2\n".encode("utf-16"), {"encoding": "latin-1"}, "has the byte order mark of utf-16"),
+        (b"\xef\xbb\xbfa,\xe9\n1,2\n", {}, r"is not valid utf-8-sig \(.*\): save it again in a single encoding"),
+        ("a,é\n1,2\n".encode("utf-16-le"), {}, "is not text: byte 1 is 0x00.* pass encoding='utf-16-le'"),
+        ("a,b\n1,2\n", {"encoding": "klingon"}, "encoding='klingon' is unknown"),
+        ("a,b\n1,2\n", {"encoding": "base64"}, "encoding='base64' is unknown"),
     ],
 )
 def test_errors_say_where_and_what_to_do(content: str | bytes, given: dict[str, str], message: str) -> None:

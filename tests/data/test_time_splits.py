@@ -39,7 +39,7 @@ def test_two_rows_are_left_to_train_on() -> None:
     train, held = latest_split(np.array([0, 1, 2, 2, 2, 2]), 0.9)
     assert train.tolist() == [0, 1] and held.tolist() == [2, 3, 4, 5]
     for blocks in (np.zeros(5, int), np.array([0, 1, 1, 1])):
-        with pytest.raises(ValueError, match="cannot be cut in time into training rows, at least two, and later"):
+        with pytest.raises(ValueError, match="cannot be split by time into at least two training rows and later"):
             latest_split(blocks, 0.1)
 
 
@@ -51,7 +51,7 @@ def test_folds_are_those_of_time_series_split_over_the_times() -> None:
         assert set(times[train]) == set(values[train_times])
         assert set(times[held]) == set(values[held_times])
         assert times[train].max() < times[held].min()
-    with pytest.raises(ValueError, match=r"cv=6 folds in time need at least 7 different times .* are 6: lower cv"):
+    with pytest.raises(ValueError, match=r"cv=6 folds by time need at least 7 different times .* are 6: lower cv"):
         expanding_folds(time_blocks(times), 6)
 
 
@@ -59,7 +59,7 @@ def test_folds_are_those_of_time_series_split_over_the_times() -> None:
     ("column", "message"),
     [
         ("dat", "time_column='dat' is not one of 'age', 'date'; did you mean 'date'"),
-        (2, "time_column=2, and X has 2 columns"),
+        (2, "time_column=2 is out of range: X has 2 columns"),
         (1.0, "time_column=1.0 must be the name or index of a column of X"),
         (True, "time_column=True must be the name or index"),
     ],

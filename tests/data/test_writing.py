@@ -51,7 +51,7 @@ def test_the_same_table_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_unknown_suffixes_are_rejected_before_anything_is_written(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("before")
     for write in (check_table_suffix, lambda path: write_table(FRAME, path)):
-        with pytest.raises(ValueError, match=r"cannot write a table to .*: end its name in .csv, .tsv"):
+        with pytest.raises(ValueError, match=r"cannot write a table to .*: use a name that ends in .csv, .tsv"):
             write(tmp_path / name)
     assert (tmp_path / name).read_text() == "before"
 

@@ -207,7 +207,7 @@ def test_classes_are_kept_in_proportion() -> None:
     ("cv", "message"),
     [
         (1, "cv=1 must be a whole number of at least 2"),
-        (200, "cv=200 folds of 150 rows: lower cv"),
+        (200, "cv=200 needs at least 200 rows, but there are 150: lower cv"),
         ([(np.arange(100), np.arange(100, 150))], "gives 1 fold"),
         ([(np.arange(1), np.arange(9))] * 2, "fold 0 .* has 1 training rows and 9 validation rows"),
         (GroupKFold(3), "groups"),
@@ -229,7 +229,7 @@ def test_more_folds_than_a_class_has_rows() -> None:
 
 def test_more_folds_than_every_class_has_rows_raise() -> None:
     X = np.random.default_rng(0).normal(size=(10, 2))
-    with pytest.raises(ValueError, match="cv=5 folds of classes with at most 4 rows each: lower cv"):
+    with pytest.raises(ValueError, match="cv=5 needs a class with at least 5 rows, but the largest class has 4"):
         CastleClassifierCV((0.01,), cv=5).fit(X, [0, 0, 0, 0, 1, 1, 1, 2, 2, 2])
 
 

@@ -454,7 +454,7 @@ def test_bad_data_raises_before_any_compilation(
     [
         (np.zeros(60), {}, "y has only one class, .*0.0.*: a classifier needs at least two"),
         (np.linspace(0, 1, 60), {}, "continuous"),
-        (np.arange(60), {}, "every class has a single row"),
+        (np.arange(60), {}, "classes has a single row"),
         (
             np.arange(60) % 2,
             {"sample_weight": (np.arange(60) % 2).astype(float)},
@@ -463,7 +463,7 @@ def test_bad_data_raises_before_any_compilation(
         (
             np.arange(60) % 2,
             {"X_val": np.zeros((2, 3)), "y_val": [1, 7]},
-            "y_val has class 7, which was not there in training",
+            "y_val has class 7, which is not in the training data",
         ),
     ],
 )
@@ -480,7 +480,7 @@ def test_predict_rejects_other_columns() -> None:
     model = quick().fit(frame, y)
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[["b", "a", "c"]])
-    with pytest.raises(ValueError, match="X has text in column 'b', such as 'text', where there were numbers"):
+    with pytest.raises(ValueError, match="X has text in column 'b', such as 'text', but the training data had numbers"):
         model.predict(frame.assign(b="text"))
     with pytest.raises(ValueError, match="expecting 3 features"):
         quick().fit(X, y).predict(X[:, :2])
@@ -554,7 +554,10 @@ def test_composition_means_what_it_says() -> None:
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (CastleRegressor(regularizers=[Castle()]), r"CastleRegressor has Castle already: .* NetworkRegressor\("),
+        (
+            CastleRegressor(regularizers=[Castle()]),
+            r"CastleRegressor already has a Castle regularizer; .* NetworkRegressor\(",
+        ),
         (CastleRegressor(regularizers=L2()), "must be a sequence"),
         (NetworkRegressor([Dropout()], hidden_layer_sizes=()), "Dropout acts on hidden layers"),
         (NetworkRegressor([Castle(features_per_step=99)]), "features_per_step=99, but X has 10 features"),

@@ -197,7 +197,7 @@ def test_errors_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:
     raises("column 'a' is numbers in .*1.parquet' and text in .*2.parquet'", parts)
     raises("separator=';' is not in line 1", folder / "flats.csv", separator=";")
     raises("decimal=',' is not the decimal mark", folder / "flats.csv", decimal=",")
-    raises("encoding='utf' is for text files", folder / "flats.parquet", encoding="utf")
+    raises("encoding='utf' applies only to text files", folder / "flats.parquet", encoding="utf")
     raises("chunk_rows=10 ", folder / "flats.csv", chunk_rows=10)
     with pytest.raises(ValueError, match="bootstrap=True"):
         NetworkRegressor(bootstrap=True).fit_file(folder / "flats.csv", "y")

@@ -124,9 +124,9 @@ def test_a_loaded_model_and_one_of_a_file_keep_it(tmp_path: Path) -> None:
     "model, message",
     [
         (CastleRegressor(monotone={"aeg": 1}), r"column in monotone='aeg' is not one of .* did you mean 'age'"),
-        (CastleRegressor(monotone={"age": 2}), r"monotone has 2 for column 'age': 1 if the target rises"),
-        (CastleRegressor(monotone={9: 1}), r"monotone has index 9, and X has 5 columns"),
-        (CastleRegressor(monotone=["age"]), r"monotone=\['age'\] must be a dict"),
+        (CastleRegressor(monotone={"age": 2}), r"monotone has 2 for column 'age': use 1 if the target rises"),
+        (CastleRegressor(monotone={9: 1}), r"monotone has index 9, but X has 5 columns"),
+        (CastleRegressor(monotone=["age"]), r"monotone=\['age'\] must be None or a dict"),
         (CastleRegressor(monotone={"city": 1}), r"monotone has column 'city', whose levels have no order"),
         (CastleRegressor(monotone={"age": 1, 0: -1}), r"monotone has column 'age' twice"),
         (CastleRegressor(monotone={"age": np.ones(2)}), r"monotone has array.* for column 'age'"),

@@ -112,7 +112,7 @@ def check(model: Any, frame: pd.DataFrame, y: np.ndarray) -> None:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", FitWarning)
         warnings.filterwarnings("ignore", message="constant columns have no edges")
-        warnings.filterwarnings("ignore", message="X has text in .* read as numbers|X has text that stands for missing")
+        warnings.filterwarnings("ignore", message="X has numbers stored as text|X has text that is read as missing")
         try:
             model.fit(frame, y)
         except (ValueError, TypeError) as error:

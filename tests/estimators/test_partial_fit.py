@@ -262,7 +262,7 @@ def test_classes_that_come_later_are_named_in_the_first_call(frame: pd.DataFrame
     model.partial_fit(X[:1], y[:1], classes=["high", "low", "mid"])
     with pytest.raises(ValueError, match=r"classes=\['high', 'low'\] are not those of the model"):
         model.partial_fit(X[:1], y[:1], classes=["high", "low"])
-    with pytest.raises(ValueError, match="y has class 'huge', which was not there in training"):
+    with pytest.raises(ValueError, match="y has class 'huge', which is not in the training data"):
         model.partial_fit(X[:1], ["huge"])
 
 
@@ -327,7 +327,7 @@ def test_what_shapes_the_networks_may_not_change(frame: pd.DataFrame, change: An
         model.set_params(**change)
         if "regularizers" in change and model.model_.ongoing is None:
             continue  # a new head may be trained with fitted weights
-        with pytest.raises(ValueError, match="have changed, and the networks do not fit them"):
+        with pytest.raises(ValueError, match="have changed and do not match the fitted networks"):
             model.partial_fit(X, y)
         assert weights(model) is before
 
@@ -335,7 +335,7 @@ def test_what_shapes_the_networks_may_not_change(frame: pd.DataFrame, change: An
 def test_new_levels_and_columns(frame: pd.DataFrame) -> None:
     X, y = X_y(frame)
     model = NetworkRegressor(**QUICK).partial_fit(X, y)
-    with pytest.warns(UserWarning, match="levels that were not there in training: 'Bern' in column 'city'"):
+    with pytest.warns(UserWarning, match="levels that are not in the training data: 'Bern' in column 'city'"):
         model.partial_fit(X[:9].assign(city="Bern"), y[:9])
     with pytest.warns(UserWarning, match="missing values in columns that had none in training: 9 in 'area'"):
         model.partial_fit(X[:9].assign(area=np.nan), y[:9])

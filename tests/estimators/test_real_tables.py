@@ -160,7 +160,7 @@ def test_prediction_agrees_with_training(scaling: str) -> None:
 def test_unknown_levels_are_predicted_with_a_warning() -> None:
     frame, rent = mixed_frame()
     model = quick().fit(frame, rent)
-    with pytest.warns(UserWarning, match="not there in training: 'Paris' in column 'city'") as caught:
+    with pytest.warns(UserWarning, match="not in the training data: 'Paris' in column 'city'") as caught:
         prediction = model.predict(frame.assign(city="Paris"))
     assert np.isfinite(prediction).all()
     assert caught[0].filename == __file__
@@ -170,7 +170,7 @@ def test_unknown_levels_are_predicted_with_a_warning() -> None:
 
 def test_unknown_levels_of_validation_rows_are_warned_of_once() -> None:
     frame, rent = mixed_frame()
-    with pytest.warns(UserWarning, match="X_val has levels that were not there in training: 'Paris'") as caught:
+    with pytest.warns(UserWarning, match="X_val has levels that are not in the training data: 'Paris'") as caught:
         quick().fit(frame, rent, X_val=frame.assign(city="Paris"), y_val=rent)
     assert len(caught) == 1
 

@@ -107,7 +107,7 @@ def test_latest_groups(frame: pd.DataFrame) -> None:
     assert frame["day"][train].max() < frame["day"][held].min()
     assert apart(frame["cohort"], train, held) and set(frame["cohort"][held]) == {5}
     spanning = frame["cohort"].where(frame["day"].between(1, 28), 0)
-    with pytest.raises(ValueError, match=r"90 rows cannot be cut in time .* groups that span all of them"):
+    with pytest.raises(ValueError, match=r"90 rows cannot be split by time .* groups span all of them"):
         NetworkRegressor(**QUICK).fit(frame[["age", "day"]], frame["y"], groups=spanning, time_column="day")
 
 
@@ -136,12 +136,12 @@ def test_neither_the_order_of_rows_nor_copies_for_weights_matter(frame: pd.DataF
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"groups": np.zeros(ROWS)}, "groups has one group"),
-        ({"groups": [1, 2]}, r"groups has shape \(2,\), and X has 90 rows"),
+        ({"groups": np.zeros(ROWS)}, "groups has only one group"),
+        ({"groups": [1, 2]}, r"groups has shape \(2,\), but X has 90 rows"),
         ({"time_column": "month"}, "time_column='month' is not one of"),
-        ({"time_column": "patient"}, "time_column 'patient' holds text or categories: it must hold numbers or dates"),
+        ({"time_column": "patient"}, "time_column 'patient' has text or categories: it must have numbers or dates"),
         ({"time_column": "seen"}, "time_column 'seen' has 2 missing values, the first in row 3: fill them or drop"),
-        ({"time_column": "same"}, "cannot be cut in time"),
+        ({"time_column": "same"}, "cannot be split by time"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:constant columns")

@@ -103,7 +103,7 @@ def test_numbers_that_look_like_identifiers_only_warn(monkeypatch: pytest.Monkey
     monkeypatch.setattr("castlereg.search.grid.train", untrained)
     X = table()[["a", "user_id", "b"]]
     with pytest.warns(
-        UserWarning, match=r"say nothing of new rows: 'user_id' \(an identifier: whole numbers, all diff"
+        UserWarning, match=r"carry no information about new rows: 'user_id' \(an identifier: whole numbers, all diff"
     ):
         model = NetworkRegressor(**OPTIONS).fit(X, X["a"])
     assert model.schema_.loc["user_id", "kind"] == "numeric"

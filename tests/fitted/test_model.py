@@ -80,7 +80,7 @@ def test_predictions_leave_it_as_it_was(fitted: dict[str, Any], name: str) -> No
     model: FittedModel = fitted[name].model_
     before = pickle.dumps(model.networks.parameters)
     first = model.predict(read_columns(X))
-    with pytest.warns(UserWarning, match="not there in training"):
+    with pytest.warns(UserWarning, match="not in the training data"):
         model.predict(read_columns(X.assign(city="Paris")))
     np.testing.assert_equal(model.predict(read_columns(X)), first)
     assert pickle.dumps(model.networks.parameters) == before
@@ -135,13 +135,13 @@ def test_errors_of_other_rows_name_what_was_given(fitted: dict[str, Any], method
     for bad_X, bad_y, message in (
         (X.assign(b=np.inf), kinds, "^X contains infinity: inf in row 0 of column 'b'"),
         (X.assign(b="much"), kinds, "^X has text in column 'b'"),
-        (X, kinds + 5, r"^y has class \d, which was not there in training; classes are \[0, 1, 2\]"),
+        (X, kinds + 5, r"^y has class \d, which is not in the training data; known classes are \[0, 1, 2\]"),
         (X, np.c_[kinds, kinds], "^y has 2 targets, but the model has 1"),
         (X, np.where(kinds == 0, np.nan, kinds), "^y has .* missing values"),
     ):
         with pytest.raises(ValueError, match=message):
             call(bad_X, bad_y)
-    with pytest.warns(UserWarning, match="^X has levels that were not there in training"):
+    with pytest.warns(UserWarning, match="^X has levels that are not in the training data"):
         call(X.assign(city="Paris"), kinds)
 
 

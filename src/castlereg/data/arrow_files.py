@@ -1,7 +1,7 @@
 """Parquet and Feather (Arrow IPC) files, read whole or in pieces.
 
-Reading never executes anything. pyarrow from version 15 on does not load pickled extension types, and columns of
-extension types are rejected by name; of what pandas wrote beside a table only the names of its index are read, as JSON.
+Reading never executes anything. pyarrow 15 and later do not load pickled extension types, and columns with extension
+types are rejected by name. Of the metadata that pandas adds, only the names of the index are read, as JSON.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ FEATHER = (".feather", ".arrow", ".ipc")
 
 
 def columns_of(parts: Sequence[Path]) -> list[str]:
-    """Return the names of the columns, and check that all files have them with the same kinds."""
+    """Return the column names, and check that all files have the same columns of the same kinds."""
     kinds = [(part, _kinds(part)) for part in parts]
     first, known = kinds[0]
     for part, of_part in kinds[1:]:
         for name in {*known, *of_part}:
-            kind, other = (k.get(name, "no such column") for k in (known, of_part))
+            kind, other = (k.get(name, "missing") for k in (known, of_part))
             if kind != other:
                 raise ValueError(
-                    f"column {name!r} is {kind} in {str(first)!r} and {other} in {str(part)!r}: "
+                    f"column {name!r} differs between files, {kind} in {str(first)!r} and {other} in {str(part)!r}: "
                     "write all files with the same columns and types"
                 )
     return list(known)
@@ -45,7 +45,7 @@ def read(parts: Sequence[Path], columns: Sequence[str]) -> pd.DataFrame:
 
 
 def frames(parts: Sequence[Path], columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-    """Read some columns, at most ``rows`` rows at a time; a file ends a piece."""
+    """Read some columns, at most ``rows`` rows at a time; no piece spans two files."""
     for part in parts:
         with _opened(part) as file:
             for batch in _batches(file, columns, rows):
@@ -54,7 +54,7 @@ def frames(parts: Sequence[Path], columns: Sequence[str], rows: int) -> Iterator
 
 
 class _Feather:
-    """An Arrow IPC file or stream with what is used of pyarrow's ParquetFile."""
+    """An Arrow IPC file or stream, with the part of the interface of pyarrow's ParquetFile that is used here."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -67,7 +67,7 @@ class _Feather:
         self.schema_arrow = self._reader.schema
 
     def iter_batches(self, batch_size: int, columns: list[str]) -> Iterator[Any]:
-        """Yield checked batches: the file may come from anywhere."""
+        """Yield validated batches: the file may come from an untrusted source."""
         read = self._reader if self._is_stream else map(self._reader.get_batch, range(self._reader.num_record_batches))
         for batch in read:
             batch.validate(full=True)
@@ -101,7 +101,7 @@ def _opened(path: Path) -> Iterator[Any]:
             raise
         state = f"is not {kind}" if file is None else "is damaged"
         reason = " ".join(str(error).split())
-        raise ValueError(f"file {str(path)!r} {state} ({reason}): get the file again") from None
+        raise ValueError(f"file {str(path)!r} {state} ({reason}): get a new copy of the file") from None
     finally:
         if file is not None:
             file.close()
@@ -118,7 +118,7 @@ def _selected(file: Any, columns: Sequence[str]) -> Any:
 
 
 def _kinds(path: Path) -> dict[str, str]:
-    """Return the kind of every column of a file but the index that pandas wrote."""
+    """Return the kind of every column of a file, except the index that pandas wrote."""
     with _opened(path) as file:
         index = _index_columns(file.schema_arrow)
         kinds: dict[str, str] = {}
@@ -136,8 +136,8 @@ def _check_extension(column: Any, path: Path) -> None:
     if extension is not None or hasattr(column.type, "extension_name"):
         name = column.type.extension_name if extension is None else extension.decode(errors="replace")
         raise ValueError(
-            f"column {column.name!r} of {str(path)!r} has the extension type {name!r}, which is not read: "
-            "write it as numbers, text or dates"
+            f"column {column.name!r} of {str(path)!r} has the extension type {name!r}, which is not supported: "
+            "convert it to numbers, text or dates"
         )
 
 

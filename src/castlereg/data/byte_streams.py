@@ -1,4 +1,4 @@
-"""The bytes of a table, decompressed on the way and never onto the disk; what kind of file they are."""
+"""The bytes of a table, decompressed in memory and never on disk, and the kind of file they come from."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
 COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".zip")
-_LARGEST_UNPACKED = 1 << 30  # bytes that a zip may become by more than the ratio below
+_LARGEST_UNPACKED = 1 << 30  # bytes; larger zips must not exceed the ratio below
 _LARGEST_RATIO = 200
 
 
-# What damaged files raise; an OSError of the disk has another number than EINVAL, of which a zip makes use.
+# Exceptions from damaged files. zipfile raises EINVAL; an OSError with any other number comes from the disk.
 _DAMAGES = (EOFError, OSError, NotImplementedError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
@@ -46,9 +46,9 @@ class ByteSource:
         except _DAMAGES as error:
             if not self.compression or getattr(error, "errno", None) not in (None, errno.EINVAL):
                 raise
-            reason = " ".join(str(error).split()) or "it is cut off"
+            reason = " ".join(str(error).split()) or "it is truncated"
             raise ValueError(
-                f"{self} cannot be decompressed as {self.compression} ({reason}): get the file again"
+                f"{self} cannot be decompressed as {self.compression} ({reason}): get a new copy of the file"
             ) from None
 
     def _stream(self) -> Any:
@@ -60,7 +60,7 @@ class ByteSource:
 
     @contextmanager
     def lines(self, encoding: str) -> Iterator[io.TextIOWrapper]:
-        """Open the file as text, line ends as they are."""
+        """Open the file as text, with line ends unchanged."""
         with self.open() as stream, io.TextIOWrapper(stream, encoding=encoding, newline="") as text:
             yield text
 
@@ -94,32 +94,36 @@ _OPENERS: dict[str, Callable[[Path], Any]] = {
 
 
 def table_in_zip(path: Path, suffixes: Sequence[str]) -> str:
-    """Return the name of the only table in a zip: of its only file, or of the only one with a table's suffix."""
-    named = [info for info in check_zip(path) if info.filename.strip("./")]  # a damaged zip has files without names
+    """Return the name of the only table in a zip: its only file, or its only file with the suffix of a table."""
+    named = [
+        info for info in check_zip(path) if info.filename.strip("./")
+    ]  # a damaged zip may contain files without names
     files = [info for info in named if not info.is_dir() and not _is_hidden(info.filename)]
     tables = [info for info in files if PurePosixPath(info.filename.lower()).suffix in suffixes] or files
     if len(tables) != 1:
         names = ", ".join(repr(info.filename) for info in tables[:10]) + (", ..." if len(tables) > 10 else "")
-        holds = f"{len(tables)} tables ({names}): unpack it and give" if tables else "no table: give"
-        raise ValueError(f"file {str(path)!r} holds {holds} one of {', '.join(suffixes)}")
+        contents = f"{len(tables)} tables ({names}): unpack it and pass" if tables else "no table: pass"
+        raise ValueError(f"file {str(path)!r} contains {contents} a file that ends in {', '.join(suffixes)}")
     if tables[0].flag_bits & 1:
         raise ValueError(f"file {str(path)!r} is encrypted: unpack it first")
     return tables[0].filename
 
 
 def check_zip(path: Path) -> list[zipfile.ZipInfo]:
-    """Return the members of a zip; raise if it is damaged, or would become absurdly large."""
+    """Return the members of a zip; raise if it is damaged or would expand to an absurd size."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
     except (*_DAMAGES, ValueError, struct.error) as error:
         if getattr(error, "errno", None) not in (None, errno.EINVAL):
             raise
-        raise ValueError(f"file {str(path)!r} is not a zip ({error}): get the file again") from None
+        raise ValueError(
+            f"file {str(path)!r} is not a valid zip archive ({error}): get a new copy of the file"
+        ) from None
     packed, unpacked = sum(member.compress_size for member in members), sum(member.file_size for member in members)
     if unpacked > _LARGEST_UNPACKED and unpacked > _LARGEST_RATIO * packed:
         raise ValueError(
-            f"file {str(path)!r} would grow from {packed:,} to {unpacked:,} bytes: if that is right, unpack it first"
+            f"file {str(path)!r} would expand from {packed:,} to {unpacked:,} bytes: if this is right, unpack it first"
         )
     return members
 
@@ -129,15 +133,15 @@ def _is_hidden(name: str) -> bool:
     return "__MACOSX" in parts or parts[-1].startswith(".")
 
 
-# First bytes of files that are often given the wrong name, what they are, and the suffix that is right.
+# First bytes of files that often have the wrong name, their kind, and the right suffix.
 _KINDS: tuple[tuple[bytes, str, str], ...] = (
     *((b"PAR1" + bytes([k]), "a Parquet file", ".parquet") for k in range(32)),
     (b"ARROW1\0\0", "a Feather (Arrow) file", ".feather"),
-    (b"PK\x03\x04", "a zip", ".zip"),
-    (b"\x1f\x8b", "compressed by gzip", ".gz"),
-    *((b"BZh%d1AY&SY" % k, "compressed by bzip2", ".bz2") for k in range(1, 10)),
-    (b"\xfd7zXZ\0", "compressed by xz", ".xz"),
-    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard", ".zst"),
+    (b"PK\x03\x04", "a zip archive", ".zip"),
+    (b"\x1f\x8b", "compressed with gzip", ".gz"),
+    *((b"BZh%d1AY&SY" % k, "compressed with bzip2", ".bz2") for k in range(1, 10)),
+    (b"\xfd7zXZ\0", "compressed with xz", ".xz"),
+    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard", ".zst"),
     (b"FEA1\0", "a Feather file of version 1", ""),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook (.xls)", ""),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", ""),
@@ -150,17 +154,17 @@ _KINDS: tuple[tuple[bytes, str, str], ...] = (
 
 
 def kind_of(start: bytes) -> tuple[str, str]:
-    r"""Return what the first bytes of a file say it is, and its usual suffix; empty for text and what is not known.
+    r"""Return the kind of a file by its first bytes, and the usual suffix; empty for text and for unknown kinds.
 
     Examples
     --------
     >>> kind_of(b"\x1f\x8b\x08")
-    ('compressed by gzip', '.gz')
+    ('compressed with gzip', '.gz')
     >>> kind_of(b"PAR1,PAR2")
     ('', '')
     """
     start = start.lstrip().lower() if start.lstrip()[:1] == b"<" else start
-    found = next(((kind, suffix) for magic, kind, suffix in _KINDS if start.startswith(magic)), ("", ""))
-    if found[1] == ".zip" and (b"[Content_Types].xml" in start or b"xl/" in start[:200]):
+    match = next(((kind, suffix) for magic, kind, suffix in _KINDS if start.startswith(magic)), ("", ""))
+    if match[1] == ".zip" and (b"[Content_Types].xml" in start or b"xl/" in start[:200]):
         return "an Excel workbook", ".xlsx"
-    return found
+    return match

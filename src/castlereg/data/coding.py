@@ -1,4 +1,4 @@
-"""Cells of other tables by a known schema: numbers, or indices into the levels of training."""
+"""Coding of other tables with a known schema: cells become numbers, or indices into the levels of training."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from castlereg.notices import warn_user
 
 
 def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X") -> Columns:
-    """Number the levels of a table as read by the schema; a table whose cells are values already is not copied.
+    """Code the cells of a table by the schema; a table without levels is not copied.
 
-    Cells are numbers, or indices into the schema's levels with -1 for unknown ones; NaN for missing values. Those of
-    unusable columns are 0.
+    Cells become numbers, or indices into the schema's levels with -1 for unknown levels. Missing values are NaN, and
+    cells of unusable columns are 0.
     """
     pairs = [
         (known, _without_values(column) if known.holds != column.holds and _is_empty(columns, j) else column)
@@ -47,14 +47,14 @@ def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = 
     if unknown:
         more = f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else ""
         warn_user(
-            f"{what} has levels that were not there in training: {', '.join(unknown[:5])}{more}; each counts as one "
-            "more level"
+            f"{what} has levels that are not in the training data: {', '.join(unknown[:5])}{more}; each is treated as "
+            "an unknown level"
         )
     return Columns(cells, tuple(ColumnType(known.name, known.holds, known.levels) for known in schema))
 
 
 def _is_empty(columns: Columns, j: int) -> bool:
-    """Tell whether a column has missing values only: it may be of any kind then."""
+    """Return whether all values of a column are missing; it may then be of any kind."""
     return columns.types[j].levels is None and bool(np.isnan(columns.column(j)).all())
 
 
@@ -65,7 +65,7 @@ def _without_values(column: ColumnType) -> ColumnType:
 def known_levels(
     cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str
 ) -> NDArray[np.float64]:
-    """Find a column's levels among those of the schema: their indices, and -1 for unknown ones."""
+    """Return the index of each cell's level in the schema, or -1 for an unknown level."""
     if column.holds == "nothing":
         return cells
     index = {level: float(i) for i, level in enumerate(schema.levels or ())}
@@ -79,20 +79,20 @@ def known_levels(
 
 
 def _as_number(text: str) -> Level:
-    """Read a text as a number, NaN for a missing value; another text stays as it is."""
+    """Read a text as a number, NaN for a missing value; return any other text unchanged."""
     numbers = as_numbers([text])
     return text if numbers is None else float(numbers[0])
 
 
 def _codes(cells: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Turn indices with NaN for missing values into whole numbers with -1."""
+    """Convert indices with NaN for missing values to integers with -1."""
     return np.where(np.isnan(cells), -1, cells).astype(np.int64)
 
 
 def values_of_levels(
     cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str
 ) -> NDArray[np.float64]:
-    """Read levels where the schema has numbers or dates: texts, or categories of numbers."""
+    """Convert levels (texts or categories of numbers) to values where the schema has numbers or dates."""
     if schema.holds == "nothing":
         return np.full(len(cells), np.nan)
     codes, levels = _codes(cells), column.levels or ()
@@ -111,7 +111,7 @@ def values_of_levels(
 
 
 def _days(texts: Sequence[str], schema: ColumnSchema, what: str) -> NDArray[np.float64]:
-    """Read each date in the way of training, or in one that cannot be mistaken, whatever dates are beside it."""
+    """Read each date on its own, in the format of the training data or in one that is unambiguous."""
     of_training: tuple[Reading, ...] = (schema.reading,) if schema.reading else ("day first", "month first")
     readings: tuple[Reading, ...] = tuple(dict.fromkeys((*of_training, "year first", "month name")))
     days = np.full(len(texts), np.nan)
@@ -122,7 +122,7 @@ def _days(texts: Sequence[str], schema: ColumnSchema, what: str) -> NDArray[np.f
         if not dates:
             raise ValueError(
                 f"{what} has {text!r} in column {schema.name!r}, which is not a date"
-                + (f" that is written {schema.reading}, as in training" if schema.reading else "")
+                + (f" in the format of the training data ({schema.reading})" if schema.reading else "")
                 + ": write it as 2024-01-31 or leave it empty"
             )
         if len(dates) > 1:
@@ -137,6 +137,6 @@ def _another_kind(column: ColumnType, schema: ColumnSchema, what: str) -> ValueE
     odd = [level for level in levels if schema.holds == "numbers" and as_numbers([str(level)]) is None]
     example = f", such as {(odd or levels)[0]!r}" if levels else ""
     return ValueError(
-        f"{what} has {column.holds} in column {schema.name!r}{example}, where there were {schema.holds} in training: "
+        f"{what} has {column.holds} in column {schema.name!r}{example}, but the training data had {schema.holds}: "
         f"convert it to {schema.holds}"
     )

@@ -1,6 +1,6 @@
-"""Dates: texts that write them, as days since 1970, and the seasons that a network sees of them.
+"""Dates: parsing of texts into days since 1970, and the seasons that become inputs of a network.
 
-A column of text is one of dates when a single way of reading fits all its texts:
+A column of text is a column of dates if one reading fits all its texts:
 
 ============  ==============================================================================
 reading       texts, each with or without a time of day, and that with Z, an offset or AM, PM
@@ -11,7 +11,7 @@ month first   ``01/31/2024``, ``01-31-2024``
 month name    ``Jan 31, 2024``, ``31 January 2024``, ``31-Jan-2024``
 ============  ==============================================================================
 
-Times with an offset are taken to UTC, others as they are.
+Times with an offset are converted to UTC; others are used unchanged.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Season = Literal["year", "week", "day"]
 PERIODS: dict[Season, float] = {"year": 365.2425, "week": 7.0, "day": 1.0}
 """Length of each season in days."""
 
-_SHORTEST: dict[Season, float] = {"year": 700.0, "week": 14.0, "day": 2.0}  # spans that show a season, in days
-_PLAUSIBLE = range(1800, 2201)  # years of months without a day, which might be codes
+_SHORTEST: dict[Season, float] = {"year": 700.0, "week": 14.0, "day": 2.0}  # shortest spans that show a season, in days
+_PLAUSIBLE = range(1800, 2201)  # years of months without a day; other numbers may be codes
 _LONGEST = 60  # characters of a date
 _EPOCH = date(1970, 1, 1).toordinal()
 _MONTHS = (
@@ -50,7 +50,7 @@ _FORMS: dict[Reading, re.Pattern[str]] = {
         rf"(?P<year>\d{{4}})(?P<mark>[-/.])(?P<month>\d{{1,2}})(?:(?P=mark)(?P<day>\d{{1,2}}){_TIME})?"
     ),
     "day first": re.compile(_NUMBERED),
-    "month first": re.compile(_NUMBERED.replace("[./-]", "[/-]")),  # dots stand between days and months only
+    "month first": re.compile(_NUMBERED.replace("[./-]", "[/-]")),  # dots occur only in day-first dates
     "month name": re.compile(
         rf"(?:{_DAY.format('day')}[ -]+)?(?P<name>[A-Za-z]{{3,9}})\.?(?:[ -]+{_DAY.format('later')})?"
         rf",?[ -]+(?P<year>\d{{4}}){_TIME}"
@@ -59,7 +59,7 @@ _FORMS: dict[Reading, re.Pattern[str]] = {
 
 
 def parsed(text: str, reading: Reading) -> float | None:
-    """Read a text as days since 1970; None when it is not a date that is written this way.
+    """Read a text as days since 1970; None if it is not a date of this form.
 
     Examples
     --------
@@ -71,28 +71,28 @@ def parsed(text: str, reading: Reading) -> float | None:
     match = _FORMS[reading].fullmatch(text.strip()) if len(text) < _LONGEST else None
     if match is None:
         return None
-    found = match.groupdict()
-    year = int(found["year"])
+    fields = match.groupdict()
+    year = int(fields["year"])
     if reading == "month name":
-        month = next((m for m, name in enumerate(_MONTHS, 1) if _names(found["name"].lower(), name)), 0)
-        if (found["day"] is None) == (found["later"] is None):
+        month = next((m for m, name in enumerate(_MONTHS, 1) if _names(fields["name"].lower(), name)), 0)
+        if (fields["day"] is None) == (fields["later"] is None):
             return None
-        day = int(found["day"] or found["later"])
+        day = int(fields["day"] or fields["later"])
     elif reading == "year first":
-        month, day = int(found["month"]), int(found["day"] or 1)
-        if found["day"] is None and year not in _PLAUSIBLE:
+        month, day = int(fields["month"]), int(fields["day"] or 1)
+        if fields["day"] is None and year not in _PLAUSIBLE:
             return None
     else:
-        day, month = int(found["first"]), int(found["next"])
+        day, month = int(fields["first"]), int(fields["next"])
         if reading == "month first":
             day, month = month, day
     try:
         days = date(year, month, day).toordinal() - _EPOCH
     except ValueError:
         return None
-    if found["hour"] is None:
+    if fields["hour"] is None:
         return float(days)
-    seconds = _seconds(found)
+    seconds = _seconds(fields)
     return None if seconds is None else days + seconds / 86400
 
 
@@ -100,16 +100,20 @@ def _names(text: str, month: str) -> bool:
     return text in (month, month[:3]) or (text == "sept" and month == "september")
 
 
-def _seconds(found: dict[str, str]) -> float | None:
-    """Return the seconds of a time of day, in UTC; None when there is no such time."""
-    hour, minute, second = int(found["hour"]), int(found["minute"]), float((found["second"] or "0").replace(",", "."))
-    if found["half"] is not None:
+def _seconds(fields: dict[str, str]) -> float | None:
+    """Return the seconds of a time of day, in UTC; None if the time does not exist."""
+    hour, minute, second = (
+        int(fields["hour"]),
+        int(fields["minute"]),
+        float((fields["second"] or "0").replace(",", ".")),
+    )
+    if fields["half"] is not None:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + (12 if found["half"][0] in "pP" else 0)
+        hour = hour % 12 + (12 if fields["half"][0] in "pP" else 0)
     if hour > 23 or minute > 59 or second >= 60:
         return None
-    zone = found["zone"] or ""
+    zone = fields["zone"] or ""
     offset = 0
     if zone[:1] in ("+", "-"):
         digits = zone[1:].replace(":", "")
@@ -120,7 +124,7 @@ def _seconds(found: dict[str, str]) -> float | None:
 def as_dates(
     texts: Sequence[str], missing: frozenset[str], readings: Sequence[Reading] = tuple(_FORMS)
 ) -> dict[Reading, NDArray[np.float64]]:
-    """Read texts as days since 1970 in every way that fits them all, ``missing`` ones as NaN.
+    """Read texts as days since 1970 with every reading that fits them all; ``missing`` texts are NaN.
 
     Examples
     --------
@@ -144,12 +148,12 @@ def as_dates(
 
 
 def is_date(text: str) -> bool:
-    """Tell whether a text can be read as a date."""
+    """Return whether a text can be read as a date."""
     return any(parsed(text, reading) is not None for reading in _FORMS)
 
 
 class DateSurvey:
-    """What the seasons of a column depend on, from all its pieces."""
+    """Statistics that decide the seasons of a column, collected piece by piece."""
 
     def __init__(self) -> None:
         self.lowest, self.highest = np.inf, -np.inf
@@ -158,7 +162,7 @@ class DateSurvey:
         self._are_months = True  # whether every date is the first of a month
 
     def add(self, days: NDArray[np.float64]) -> None:
-        """Take note of one piece of days since 1970, without missing values."""
+        """Add one piece: days since 1970, without missing values."""
         if not len(days):
             return
         whole = np.floor(days)
@@ -171,7 +175,7 @@ class DateSurvey:
             self._are_months = bool((at == at.astype("datetime64[M]")).all())
 
     def seasons(self) -> tuple[Season, ...]:
-        """Return the seasons that the span shows and that vary.
+        """Return the seasons that vary and that the span is long enough to show.
 
         Examples
         --------
@@ -192,13 +196,13 @@ class DateSurvey:
 def only_reading(
     dates: Mapping[Reading, NDArray[np.float64]], texts: Sequence[str], where: str
 ) -> tuple[Reading, NDArray[np.float64]]:
-    """Return the way to read dates, unless there are two that differ."""
+    """Return the reading of dates; raise if two readings give different dates."""
     reading, days = next(iter(dates.items()))
     for other in dates.values():
         differs = ~((other == days) | np.isnan(days))
         if differs.any():
             raise ValueError(
-                f"{where} that may be day/month or month/day, such as {texts[int(np.argmax(differs))]!r}: write them "
+                f"{where} that could be day/month or month/day, such as {texts[int(np.argmax(differs))]!r}: write them "
                 "as 2024-01-31, or convert them with pd.to_datetime"
             )
     return reading, days

@@ -20,7 +20,7 @@ _ERRORS = ("#DIV/0!", "#REF!", "#VALUE!", "#NAME?", "#NUM!", "#NULL!")
 
 
 def read(path: Path, sheet: str | None) -> pd.DataFrame:
-    """Read one sheet, the first by default, with a note if there are others; its first row has the names."""
+    """Read one sheet, by default the first, with a warning if there are others; its first row has the column names."""
     what = f"file {str(path)!r}"
     with _book(path, stored_values=True) as book:
         sheets = {page.title: page for page in book.worksheets}
@@ -36,7 +36,7 @@ def read(path: Path, sheet: str | None) -> pd.DataFrame:
     for number, row in body:
         for column, cell in zip(names, row, strict=True):
             if cell in _ERRORS:
-                raise ValueError(f"row {number} of {what} has {cell} in column {column!r}: correct or empty the cell")
+                raise ValueError(f"row {number} of {what} has {cell} in column {column!r}: fix or clear the cell")
     _check_formulas(path, name, names, body, what)
     columns = zip(*(row for _, row in body), strict=True) if body else ([] for _ in names)
     return pd.DataFrame({column: _column(cells) for column, cells in zip(names, columns, strict=True)})
@@ -47,7 +47,7 @@ def _column(cells: Sequence[Any]) -> pd.Series:
 
 
 def _all_rows(sheet: Any, **options: Any) -> Iterator[Any]:
-    """Go through the rows that are there, whatever size the sheet claims to have; they may end early."""
+    """Iterate over the rows that exist, regardless of the size that the sheet claims; rows may be short."""
     sheet.reset_dimensions()
     rows: Iterator[Any] = sheet.iter_rows(**options)
     return rows
@@ -55,19 +55,19 @@ def _all_rows(sheet: Any, **options: Any) -> Iterator[Any]:
 
 def _check_sheet(names: Sequence[str], sheet: str | None, what: str) -> None:
     if sheet is not None and sheet not in names:
-        hint = did_you_mean(sheet, names) or f"; there are {', '.join(map(repr, names))}"
+        hint = did_you_mean(sheet, names) or f"; its sheets are {', '.join(map(repr, names))}"
         raise ValueError(f"{what} has no sheet {sheet!r}{hint}")
     if sheet is None and len(names) > 1:
         warn_user(
-            f"{what} has {len(names)} sheets, and the first, {names[0]!r}, is read: name another as "
-            f"'...xlsx#{names[1]}'"
+            f"{what} has {len(names)} sheets, and only the first, {names[0]!r}, is read: to read another, append its "
+            f"name, such as '...xlsx#{names[1]}'"
         )
 
 
 def _check_formulas(
     path: Path, sheet: str, names: Sequence[str], body: Sequence[tuple[int, list[Any]]], what: str
 ) -> None:
-    """Raise for a formula without a stored value: it is not a missing value."""
+    """Raise for a formula without a stored value, which is not a missing value."""
     missing = {(number, j) for number, row in body for j, cell in enumerate(row) if cell is None}
     if not missing:
         return
@@ -77,8 +77,8 @@ def _check_formulas(
         formula = next((cell for cell in cells if cell in missing), None)
     if formula is not None:
         raise ValueError(
-            f"row {formula[0]} of {what} has a formula without a value in column {names[formula[1]]!r}: open and save "
-            "the file in a spreadsheet program"
+            f"row {formula[0]} of {what} has a formula without a stored value in column {names[formula[1]]!r}: open "
+            "and save the file in a spreadsheet program"
         )
 
 
@@ -95,6 +95,6 @@ def _book(path: Path, *, stored_values: bool) -> Iterator[Any]:
             yield book
         finally:
             book.close()
-    except Exception as error:  # openpyxl does not check what it reads: any error may come
+    except Exception as error:  # openpyxl does not validate files and may raise anything
         reason = " ".join(str(error).split())
-        raise ValueError(f"file {str(path)!r} is not an Excel workbook that can be read ({reason})") from None
+        raise ValueError(f"file {str(path)!r} cannot be read as an Excel workbook ({reason})") from None

@@ -1,6 +1,6 @@
-"""Tables in files, read whole or in pieces: separated text and JSON, compressed or not, Parquet, Feather and Excel.
+"""Tables in files, read whole or in pieces: delimited text and JSON, compressed or not, Parquet, Feather and Excel.
 
-Reading never executes anything, and never unpacks anything onto the disk.
+Reading never executes anything and never unpacks anything to disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from castlereg.options import did_you_mean
 
 __all__ = ["TableFile", "check_columns", "check_table_suffix", "note_unnamed", "write_table"]
 
-# Separators of a text file by its suffix; of those that fit equally well the first.
+# Separators of a text file by its suffix; if several fit equally well, the first is used.
 _TABS = ("\t", ",", ";", "|")
 _TEXT = {
     ".csv": SEPARATORS,
@@ -41,15 +41,15 @@ _SUFFIXES = (*_COMPRESSIBLE, *arrow_files.PARQUET, *arrow_files.FEATHER, *excel.
 class TableFile:
     """A table in a file, in a folder of Parquet files, or on standard input."""
 
-    path: Path  # as the user gave it
+    path: Path  # as passed by the user
     parts: tuple[Path, ...]  # the files, in the order of their names
     format: Literal["csv", "json", "parquet", "feather", "excel"]  # "csv" with any separator
     names: tuple[str, ...]  # of the columns
     source: ByteSource
     text: TextFormat | None = None  # how a text file is read
     frame: pd.DataFrame | None = field(default=None, repr=False, compare=False)  # of a workbook, which is read whole
-    texts: tuple[str, ...] = ()  # columns of a text file that are text, though some pieces look like numbers
-    marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # texts that are missing values in a column too
+    texts: tuple[str, ...] = ()  # columns to read as text, even where pieces look like numbers
+    marks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # additional missing-value texts of each column
 
     @classmethod
     def open(
@@ -60,11 +60,11 @@ class TableFile:
         Parameters
         ----------
         path : str or path
-            File or folder of Parquet files; ``-`` reads a text table from standard input, ``book.xlsx#Prices`` the
-            sheet Prices of a workbook.
+            File, or folder of Parquet files. ``-`` reads a text table from standard input, and ``book.xlsx#Prices``
+            reads the sheet Prices of a workbook.
         separator, decimal, encoding : str, optional
-            How a text file is written; detected by default. The separator is one character, a space means any
-            spaces and tabs.
+            Format of a text file; detected by default. The separator is a single character; a space stands for any
+            run of spaces and tabs.
         """
         return cls._opened(Path(path), {"separator": separator, "decimal": decimal, "encoding": encoding})
 
@@ -101,11 +101,11 @@ class TableFile:
         return cls(source.path, (source.path,), "csv", text.names, source, text)
 
     def with_text(self, column: str) -> TableFile:
-        """Read a column of a text file as text."""
+        """Return this file with a column of text, to be read as text."""
         return replace(self, texts=(*self.texts, column))
 
     def with_marks(self, column: str, marks: Sequence[str]) -> TableFile:
-        """Take texts in a column of a text file for missing values."""
+        """Return this file with additional texts that are missing values in a column."""
         return replace(self, marks={**self.marks, column: (*self.marks.get(column, ()), *marks)})
 
     def columns(self) -> list[str]:
@@ -113,7 +113,7 @@ class TableFile:
         return list(self.names)
 
     def read(self) -> pd.DataFrame:
-        """Read the whole table; one without rows is rejected."""
+        """Read the whole table; raise if it has no rows."""
         if self.format == "csv":
             (frame,) = self._of_lines(self.names, None)
         elif self.format == "json":
@@ -127,7 +127,7 @@ class TableFile:
         return frame
 
     def frames(self, columns: Sequence[str], rows: int) -> Iterator[pd.DataFrame]:
-        """Read some columns, at most ``rows`` rows at a time; a file ends a piece."""
+        """Read some columns, at most ``rows`` rows at a time; no piece spans two files."""
         if self.format == "csv":
             return self._of_lines(columns, rows)
         if self.format == "json":
@@ -141,7 +141,7 @@ class TableFile:
         return str(self.source)
 
     def _of_lines(self, columns: Sequence[str], rows: int | None) -> Iterator[pd.DataFrame]:
-        """Read some columns of a text file, in pieces or, if ``rows`` is None, at once."""
+        """Read some columns of a text file, in pieces or, if ``rows`` is None, in one."""
         assert self.text is not None
         columns = list(columns)
         options = {
@@ -181,29 +181,29 @@ class TableFile:
             raise ValueError(f"{self} cannot be read as a table: it is empty") from None
         except (pd.errors.ParserError, UnicodeError) as error:
             raise ValueError(
-                f"{self} cannot be read as a table ({str(error).strip()}): is a quote not closed?"
+                f"{self} cannot be read as a table ({str(error).strip()}): check for an unclosed quote"
             ) from error
 
 
 def check_columns(wanted: Sequence[str], known: Sequence[str], file: TableFile) -> None:
-    """Reject names that a file does not have; suggest the nearest."""
+    """Raise for column names that a file does not have, and suggest the closest."""
     for name in wanted:
         if name not in known:
             shown = ", ".join(map(repr, known[:10])) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-            hint = did_you_mean(str(name), known, cutoff=0.5) or f"; there are {shown}"
+            hint = did_you_mean(str(name), known, cutoff=0.5) or f"; its columns are {shown}"
             raise ValueError(f"{file} has no column {name!r}{hint}")
 
 
 def note_unnamed(features: Sequence[str], file: TableFile) -> None:
-    """Warn about features without names; the first column is usually an index that pandas saved."""
+    """Warn about features without names; an unnamed first column is usually an index that pandas saved."""
     unnamed = [name for name in features if name.startswith("Unnamed: ")]
     if unnamed and unnamed[0] == file.names[0]:
         warn_user(
-            f"{file} has {unnamed[0]!r}, a first column without a name, which looks like a saved index: drop it "
-            f"(--drop {unnamed[0]!r}), or write the table without it (index=False)"
+            f"{file} has a first column without a name ({unnamed[0]!r}), which looks like a saved index: drop it "
+            f"(--drop {unnamed[0]!r}), or save the table with index=False"
         )
     elif unnamed:
-        warn_user(f"{file} has columns without a name, read as {', '.join(map(repr, unnamed))}: name or drop them")
+        warn_user(f"{file} has columns without names, read as {', '.join(map(repr, unnamed))}: name or drop them")
 
 
 def _standard_input() -> bytes:
@@ -224,7 +224,7 @@ def _parquet_parts(folder: Path) -> tuple[Path, ...]:
     files = [part for part in sorted(folder.rglob("*")) if part.suffix.lower() in arrow_files.PARQUET]
     parts = tuple(p for p in files if not any(name[0] in "._" for name in p.relative_to(folder).parts))
     if not parts:
-        raise ValueError(f"folder {str(folder)!r} has no Parquet files (*.parquet): give one that has, or a file")
+        raise ValueError(f"folder {str(folder)!r} has no Parquet files (*.parquet): pass another folder, or a file")
     return parts
 
 
@@ -232,7 +232,7 @@ def _source(path: Path) -> tuple[ByteSource, str]:
     """Return the bytes of a file and the suffix of its table."""
     if not path.is_file():
         raise ValueError(
-            f"{str(path)!r} is not a regular file: pipe the table into standard input, and give - as its path"
+            f"{str(path)!r} is not a regular file: pipe the table to standard input, and pass - as the path"
         )
     name = Path(path.name.lower())
     compression, suffix, member = "", name.suffix, ""
@@ -243,15 +243,15 @@ def _source(path: Path) -> tuple[ByteSource, str]:
         suffix = Path(member.lower()).suffix or suffix
     source = ByteSource(path, compression, member)
     if compression and suffix not in _COMPRESSIBLE:
-        advice = "unpack it first" if suffix in _SUFFIXES else "name it after its format, such as table.csv.gz"
-        raise ValueError(f"{source} is a compressed file of format {suffix!r}: {advice}")
+        advice = "unpack it first" if suffix in _SUFFIXES else "rename it to show its format, such as table.csv.gz"
+        raise ValueError(f"{source} is a compressed file of format {suffix!r}, which cannot be read: {advice}")
     if suffix not in _SUFFIXES:
         kind, right = kind_of(source.start())
         if kind and right not in _SUFFIXES:
             raise ValueError(f"{source} is {kind}: {_AS_TABLE}")
         raise ValueError(
-            f"file {str(path)!r} has suffix {path.suffix!r}: tables end in {', '.join(_SUFFIXES)}, text and JSON also "
-            f"with {', '.join(COMPRESSIONS)}; or they are folders of Parquet files"
+            f"file {str(path)!r} has the suffix {path.suffix!r}, which is not supported: pass a file that ends in "
+            f"{', '.join(_SUFFIXES)} (text and JSON also with {', '.join(COMPRESSIONS)}), or a folder of Parquet files"
         )
     return source, suffix
 
@@ -260,7 +260,7 @@ _AS_TABLE = "save the table as .csv, .parquet or .xlsx"
 
 
 def _check_kind(source: ByteSource, suffix: str) -> None:
-    """Raise for a file that is not what its name says."""
+    """Raise if the content of a file does not match its name."""
     kind, right = kind_of(source.start())
     family = next(f for f in (arrow_files.PARQUET, arrow_files.FEATHER, excel.SUFFIXES, _COMPRESSIBLE) if suffix in f)
     if not kind or right in family or (right == ".zip" and suffix in excel.SUFFIXES):
@@ -268,7 +268,7 @@ def _check_kind(source: ByteSource, suffix: str) -> None:
     if source.content is not None or (right in COMPRESSIONS and suffix not in _COMPRESSIBLE):
         raise ValueError(f"{source} is {kind}: " + ("unpack it first" if right in COMPRESSIONS else _AS_TABLE))
     ending = suffix + right if right in COMPRESSIONS else right
-    advice = f"rename it, so that its name ends in {ending}" if right else _AS_TABLE
+    advice = f"rename it to end in {ending}" if right else _AS_TABLE
     raise ValueError(f"{source} is {kind}, not {suffix}: {advice}")
 
 
@@ -276,5 +276,6 @@ def _check_not_given(given: Mapping[str, str | None], path: Path) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(
-                f"{name}={value!r} is for text files such as CSV, which {str(path)!r} is not: leave it out"
+                f"{name}={value!r} applies only to text files such as CSV, and {str(path)!r} is not one: "
+                "drop this argument"
             )

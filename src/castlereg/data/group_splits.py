@@ -1,4 +1,4 @@
-"""Splits that keep groups of rows together, such as the visits of one patient: no group is on both sides."""
+"""Splits that keep groups of rows together, such as the visits of one patient: no group is in both parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castlereg.options import check_integer
 
 
 def group_codes(groups: ArrayLike, n_rows: int) -> NDArray[np.int64]:
-    """Number the groups of rows in the order of their labels.
+    """Return the group number of each row; groups are numbered in the order of their labels.
 
     Examples
     --------
@@ -23,26 +23,26 @@ def group_codes(groups: ArrayLike, n_rows: int) -> NDArray[np.int64]:
     """
     values = np.asarray(groups)
     if values.shape != (n_rows,):
-        raise ValueError(f"groups has shape {values.shape}, and X has {n_rows} rows: give one label for each row")
+        raise ValueError(f"groups has shape {values.shape}, but X has {n_rows} rows: pass one label for each row")
     labels = pd.Series(values.tolist(), dtype=object)
     missing = labels.isna().to_numpy()
     if missing.any():
-        raise ValueError(f"groups has no label in row {int(np.argmax(missing))}: give one for each row")
+        raise ValueError(f"groups has a missing label in row {int(np.argmax(missing))}: pass a label for each row")
     try:
         codes, _ = pd.factorize(labels, sort=True)
     except TypeError:
-        raise ValueError("groups mixes labels that cannot be sorted: convert them to text") from None
+        raise ValueError("groups mixes labels that cannot be sorted together: convert them to text") from None
     return codes.astype(np.int64)
 
 
 def group_split(
     groups: NDArray[np.int64], classes: NDArray[np.int64] | None, fraction: float, rng: np.random.Generator
 ) -> Fold:
-    """Hold out random groups with about a fraction of the rows; both parts are ascending.
+    """Hold out random groups with about a given fraction of the rows; return row numbers in ascending order.
 
-    Groups come in random order, and each is held out that brings the number of held-out rows nearer to the fraction:
-    first those that take no more than its share from any class, then those that leave a row of every class. If there is
-    none, the smallest group is held out.
+    Groups are tried in random order. A group is held out if this brings the number of held-out rows closer to the
+    fraction: first groups that take at most the same fraction from every class, then groups that leave at least one row
+    of every class. If there is no such group, the smallest one is held out.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def group_split(
     numbers, groups = np.unique(groups, return_inverse=True)
     if len(numbers) < 2:
         raise ValueError(
-            "groups has one group, and validation rows need another one: give more groups, or X_val and y_val"
+            "groups has only one group, so none is left for validation: pass more groups, or X_val and y_val"
         )
     classes = np.zeros_like(groups) if classes is None else classes
     n_classes = int(classes.max()) + 1
@@ -63,14 +63,14 @@ def group_split(
     held = _held_groups(counts, n_held_out(len(groups), fraction), rng.permutation(len(numbers)))
     if not held.any():
         raise ValueError(
-            f"groups has {len(numbers)} groups in {len(groups)} rows, of which none can be held out: at least two rows "
-            "must be left to train on; give more rows, or X_val and y_val"
+            f"groups has {len(numbers)} groups in {len(groups)} rows, and none can be held out, because at least two "
+            "rows must remain for training: pass more rows, or X_val and y_val"
         )
     return np.flatnonzero(~held[groups]), np.flatnonzero(held[groups])
 
 
 def _held_groups(counts: NDArray[np.int64], wanted: int, order: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Choose groups to hold out, given their rows of each class, shape (groups, classes)."""
+    """Choose groups to hold out, given their number of rows of each class, shape (groups, classes)."""
     sizes, total = counts.sum(axis=1), counts.sum(axis=0)
     most = total.sum() - 2
     held, rows = np.zeros(len(counts), bool), np.zeros_like(total)
@@ -91,11 +91,11 @@ def _held_groups(counts: NDArray[np.int64], wanted: int, order: NDArray[np.int64
 def group_folds(
     groups: NDArray[np.int64], classes: NDArray[np.int64] | None, cv: Any, *, random_state: int
 ) -> list[Fold]:
-    """Cut rows into folds of whole groups at random, classes nearly in proportion if there are any."""
+    """Split rows into random folds of whole groups, with nearly equal class proportions if there are classes."""
     check_integer("cv", cv, least=2)
     n_groups = len(np.unique(groups))
     if cv > n_groups:
-        raise ValueError(f"cv={cv} folds of {n_groups} groups: lower cv")
+        raise ValueError(f"cv={cv} needs at least {cv} groups, but there are {n_groups}: lower cv")
     splitter = GroupKFold if classes is None else StratifiedGroupKFold
     options: dict[str, Any] = {"n_splits": int(cv), "shuffle": True, "random_state": random_state}
     cut = splitter(**options).split(np.empty((len(groups), 1)), classes, groups)

@@ -1,4 +1,4 @@
-"""Tables in JSON: one record a line, or an array of records."""
+"""Tables in JSON: one record per line, or an array of records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
 def columns_of(source: ByteSource) -> list[str]:
-    """Return the names of all fields in the order in which they first come, and check every value."""
+    """Return the names of all fields in the order of their first appearance, and check every value."""
     names: dict[str, None] = {}
     for where, record in _records(source):
         for name, value in record.items():
@@ -23,7 +23,7 @@ def columns_of(source: ByteSource) -> list[str]:
             if isinstance(value, dict | list):
                 raise ValueError(
                     f"{where} of {source} has {_shown(value)} in {name!r}: a cell must be text, a number, true, false "
-                    "or null; write its parts as columns of their own"
+                    "or null; write its parts as separate columns"
                 )
     if not names:
         raise ValueError(f"{source} has no rows")
@@ -31,14 +31,14 @@ def columns_of(source: ByteSource) -> list[str]:
 
 
 def frames(source: ByteSource, columns: Sequence[str], rows: int | None) -> Iterator[pd.DataFrame]:
-    """Read some columns, at most ``rows`` rows at a time or all at once; fields that are left out are missing."""
+    """Read some columns, at most ``rows`` rows at a time or all in one piece; absent fields are missing values."""
     records = (record for _, record in _records(source))
     while piece := list(islice(records, rows)):
         yield pd.DataFrame({name: pd.Series([record.get(name) for record in piece]) for name in columns})
 
 
 def _records(source: ByteSource) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield where each record is, and the record."""
+    """Yield the position of each record, such as ``"line 3"``, and the record."""
     with source.lines("utf-8-sig") as lines:
         try:
             numbered = ((k, line) for k, line in enumerate(lines, 1) if not line.isspace())
@@ -52,7 +52,9 @@ def _records(source: ByteSource) -> Iterator[tuple[str, dict[str, Any]]]:
                     where = f"line {number}"
                     yield where, _record(_parsed(line, where, source), where, source)
         except UnicodeDecodeError as error:
-            raise ValueError(f"{source} is not UTF-8 ({error}), as JSON must be: write it again") from None
+            raise ValueError(
+                f"{source} is not valid UTF-8 ({error}), which JSON requires: save it again as UTF-8"
+            ) from None
 
 
 def _of_array(text: str, source: ByteSource) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -66,7 +68,7 @@ def _parsed(text: str, where: str, source: ByteSource) -> Any:
         return json.loads(text, object_pairs_hook=_without_repetition)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"{where} of {source} cannot be read as JSON ({error}): give one record a line, or an array of records"
+            f"{where} of {source} cannot be read as JSON ({error}): write one record per line, or an array of records"
         ) from None
 
 
@@ -74,7 +76,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} comes twice")
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is duplicated")
     return record
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them: decimal commas, and marks between thousands."""
+"""Numbers with decimal commas or thousands separators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from castlereg.data.texts import MISSING_MARKS
 from castlereg.notices import warn_user
 
-_GROUPS = {".": r"[, \u00a0\u202f'’]", ",": r"[. \u00a0\u202f'’]"}  # marks between thousands, by decimal mark  # noqa: RUF001
+_GROUPS = {".": r"[, \u00a0\u202f'’]", ",": r"[. \u00a0\u202f'’]"}  # thousands separators, by decimal mark  # noqa: RUF001
 _NUMBERS = {
     mark: re.compile(
         rf"[+-]?(?:(?:\d+(?:[{mark}]\d*)?|[{mark}]\d+)(?:[eE][+-]?\d+)?"
@@ -22,7 +22,7 @@ _OTHER = {".": ",", ",": "."}
 
 
 def is_number(text: str, decimal: str) -> bool:
-    """Tell whether a text is a number, thousands marked or not.
+    """Return whether a text is a number, with or without thousands separators.
 
     Examples
     --------
@@ -39,10 +39,10 @@ def decimal_of(
     what: str,
     given: str | None,
 ) -> str:
-    """Return the decimal mark of the columns that hold only numbers; raise if it may be either.
+    """Return the decimal mark of the columns that contain only numbers; raise if it is ambiguous.
 
-    ``1,5`` and ``1.234.567`` mean a comma, ``1.5`` and ``1,234,567`` a point; ``1,234`` may be either. Pieces are
-    rows with their lines; those after the first are read until a mark is certain, unless commas separate cells.
+    ``1,5`` and ``1.234.567`` imply a comma, ``1.5`` and ``1,234,567`` a point; ``1,234`` is ambiguous. Pieces are
+    rows with their line numbers. Pieces after the first are read until a mark is certain, unless commas separate cells.
     """
     certain: dict[str, str] = {}
     unclear_of: dict[int, dict[str, str]] = {j: {} for j in range(len(names))}  # columns of numbers, so far
@@ -57,45 +57,50 @@ def decimal_of(
             for cell in numbers:
                 marks = [mark for mark in ".," if is_number(cell, mark)]
                 if len(marks) == 1:
-                    found, mark = certain, marks[0]
+                    examples, mark = certain, marks[0]
                 elif "," in cell or "." in cell:
-                    found, mark = unclear_of[j], "," if "," in cell else "."
+                    examples, mark = unclear_of[j], "," if "," in cell else "."
                 else:
                     continue
-                if mark not in found:
+                if mark not in examples:
                     line = next(line for line, row in rows if row[j].strip() == cell)
-                    found[mark] = f"{cell!r} in column {names[j]!r} of line {line}"
+                    examples[mark] = f"{cell!r} in column {names[j]!r} of line {line}"
         if certain or given is not None or separator == ",":
             break
     unclear = {mark: shown for column in reversed(unclear_of.values()) for mark, shown in column.items()}
     if given is not None:
         if _OTHER[given] in certain and given not in certain:
-            raise ValueError(f"decimal={given!r} is not the decimal mark of {what}: it has {certain[_OTHER[given]]}")
+            raise ValueError(f"decimal={given!r} is not the decimal mark of {what}, which has {certain[_OTHER[given]]}")
         return given
     if len(certain) == 2:
-        raise ValueError(f"{what} has {certain['.']} and {certain[',']}: give decimal='.' or decimal=',' (--decimal)")
+        raise ValueError(f"{what} has {certain['.']} and {certain[',']}: pass decimal='.' or decimal=',' (--decimal)")
     if certain:
         return next(iter(certain))
     if "," in unclear and separator == ",":
-        warn_user(f"{what} has {unclear[',']}, read as thousands: give decimal=',' if it is a decimal comma")
+        warn_user(
+            f"{what} has {unclear[',']}, read with a thousands separator: pass decimal=',' if it is a decimal comma"
+        )
     elif "," in unclear or ("." in unclear and separator == ";"):
         shown = unclear["," if "," in unclear else "."]
-        raise ValueError(f"{what} has {shown}, thousands or decimals: give decimal='.' or decimal=',' (--decimal)")
+        raise ValueError(
+            f"{what} has {shown}, which may have decimals or a thousands separator: pass decimal='.' or decimal=',' "
+            "(--decimal)"
+        )
     return "."
 
 
 def plain_numbers(column: pd.Series, decimal: str, what: str, *, is_given: bool = False) -> pd.Series:
-    """Turn a column of text that is numbers with marks of thousands or decimal commas into plain numbers.
+    """Convert a column of text that contains numbers with thousands separators or decimal commas to plain numbers.
 
-    Text that is missing-value marks stays. A column of numbers with the other decimal mark raises, unless the user
-    gave the mark (``is_given``).
+    Text that marks missing values is unchanged. A column of numbers with the other decimal mark raises, unless the user
+    passed the mark (``is_given``).
 
     Examples
     --------
     >>> plain_numbers(pd.Series(["1.234,5", "12"]), ",", "file").tolist()
     [1234.5, 12.0]
     """
-    different = column.dropna().unique()  # whole numbers beyond 64 bits are objects, not text
+    different = column.dropna().unique()  # integers beyond 64 bits are objects, not text
     stripped = [str(cell).strip() for cell in different]
     numbers = [cell for cell in stripped if cell not in MISSING_MARKS]
     if not numbers:
@@ -111,8 +116,8 @@ def plain_numbers(column: pd.Series, decimal: str, what: str, *, is_given: bool 
     if not is_given and all(is_number(cell, other) for cell in numbers):
         shown = next(cell for cell in numbers if not is_number(cell, decimal))
         raise ValueError(
-            f"{what} has {shown!r} in column {column.name!r}, and numbers are read with decimal={decimal!r}: "
-            f"give decimal={other!r}, or decimal={decimal!r} if it is not a number"
+            f"{what} has {shown!r} in column {column.name!r}, but numbers are read with decimal={decimal!r}: "
+            f"pass decimal={other!r}, or decimal={decimal!r} if it is not a number"
         )
     return column
 

@@ -1,7 +1,7 @@
-"""From cells to the channels that a network sees: one description, fitted once.
+"""From cells to the channels of a network: one description, fitted once.
 
-A :class:`Preprocessing` says of every channel how it follows from the cells of a column. :meth:`Preprocessing.encode`
-evaluates that description for training and for prediction alike, and the ONNX export walks the same description.
+A :class:`Preprocessing` describes how every channel is computed from the cells of a column. Its method ``encode``
+evaluates this description for both training and prediction, and the ONNX export is generated from it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from castlereg.notices import warn_user
 
 @dataclass(frozen=True)
 class Channel:
-    """How one channel follows from the cells of one column.
+    """How one channel is computed from the cells of one column.
 
     =========  =============================================
-    kind       a cell that is there becomes
+    kind       value of a cell that is not missing
     =========  =============================================
     "value"    ``(cell - center) * (1 / spread)``
     "season"   ``sin((cell - center) * (1 / spread))``
@@ -45,7 +45,7 @@ class Channel:
     level: int = -1  # index into the column's levels
     center: float = 0.0
     spread: float = 1.0
-    fill: float = 0.0  # for a missing value; NaN is filled with the mean of each member's training rows later
+    fill: float = 0.0  # for a missing value; NaN is later replaced by the mean of each member's training rows
     unknown: float | None = None  # for an unknown level; None for columns without levels
 
 
@@ -73,11 +73,11 @@ class Preprocessing:
     schema : tuple of ColumnSchema
         In the user's order of columns.
     order : tuple of int
-        Column of each node: networks see columns in a fixed order, see :mod:`castlereg.data.rows`.
+        Column of each node; networks use columns in a fixed order, see :mod:`castlereg.data.rows`.
     nodes : tuple of Node
         Of the features, in that order.
     center, spread : array of float64, shape (nodes,)
-        What takes the cells of each node near zero with unit spread; 0 and 1 for categorical nodes.
+        Shift and divisor that bring the cells of each node near zero with unit spread; 0 and 1 for categorical nodes.
     targets : tuple of NumericTarget or ClassTarget
 
     Examples
@@ -118,30 +118,30 @@ class Preprocessing:
         drop_unusable: bool = False,
         monotone: Sequence[int] | None = None,
     ) -> tuple[Preprocessing, list[Rows]]:
-        """Learn the preprocessing of rows, number their levels and bring them into a fixed order.
+        """Learn the preprocessing of rows, code their levels and bring them into a fixed order.
 
         Parameters
         ----------
         rows : Rows
-            Decide the kinds, the levels and the scales.
+            Rows that determine the kinds, the levels and the scales.
         held_out : Rows, optional
-            Validation rows. They influence the order of the columns only, so that folds of one table share it.
+            Validation rows. They influence only the order of the columns, which all folds of a table then share.
         make_targets : callable
-            Learns how to encode the targets.
+            Function that learns how to encode the targets.
         categorical : sequence of bool
-            Columns that the user calls categorical.
+            Whether the user marked each column as categorical.
         clipped : bool
             Whether numeric columns are clipped.
         drop_unusable : bool
-            Whether identifiers and free text are left without influence; otherwise they raise.
+            Whether identifiers and free text are ignored; otherwise they raise.
         monotone : sequence of int, optional
-            1 or -1 for columns with which the targets rise or fall, 0 for others.
+            For each column, 1 if the targets rise with it, -1 if they fall, 0 otherwise.
 
         Returns
         -------
         preprocessing : Preprocessing
         parts : list of Rows
-            ``rows`` and, if given, ``held_out``, each in their own order and with columns coded by the schema.
+            ``rows`` and, if given, ``held_out``, each sorted by its values and with columns coded by the schema.
         """
         schema = infer_schema(rows.columns, categorical, drop_unusable=drop_unusable)
         parts = [replace(rows, columns=coded_columns(rows.columns, schema))]
@@ -166,26 +166,26 @@ class Preprocessing:
 
     @property
     def monotone(self) -> list[int]:
-        """How the targets depend on each column, in the user's order: they rise (1), fall (-1), or either (0)."""
+        """Direction of the targets in each column, in the user's order: rising (1), falling (-1) or free (0)."""
         return [self.nodes[k].monotone for k in np.argsort(self.order)]
 
     @property
     def constant(self) -> tuple[int, ...]:
-        """Nodes that do not vary and get no edges."""
+        """Constant nodes, which get no edges."""
         return tuple(k for k, j in enumerate(self.order) if self.schema[j].constant)
 
     def node_order(self) -> NDArray[np.int64]:
-        """Return for each node of the layout its index among the user's columns and, behind them, the targets."""
+        """Return the index of each node among the user's columns followed by the targets."""
         return np.r_[np.array(self.order, np.int64), len(self.order) + np.arange(len(self.targets))]
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """How each channel of the features follows from the cells."""
+        """How each channel of the features is computed from the cells."""
         return tuple(chain.from_iterable(self._channels_of(k) for k in range(len(self.nodes))))
 
     def _channels_of(self, k: int) -> Iterator[Channel]:
         node, j = self.nodes[k], self.order[k]
-        # Between the two values of a binary column, the mean of a numeric one, none of the levels otherwise.
+        # Midway between the values of a binary column, the mean of a numeric one, or none of the levels.
         neutral = 0.5 if node.kind == "binary" else 0.0
         fill = np.nan if node.missing else neutral
         if node.kind == "categorical":
@@ -195,7 +195,7 @@ class Preprocessing:
             yield Channel(j, "value", -1, float(self.center[k]), float(self.spread[k]), fill, unknown)
         for season in self.schema[j].seasons:
             period = PERIODS[season]
-            start = period * np.floor(self.center[k] / period)  # near the values, which keeps digits
+            start = period * np.floor(self.center[k] / period)  # near the values, to keep digits
             for quarter in (0, 1):  # a sine and, a quarter later, a cosine
                 yield Channel(j, "season", -1, float(start - quarter * period / 4), period / (2 * np.pi), fill)
         if node.missing:
@@ -203,7 +203,7 @@ class Preprocessing:
 
     @cached_property
     def _rates(self) -> NDArray[np.float64]:
-        """Inverse spreads of the channels: a product takes a fraction of the time of a division."""
+        """Inverse spreads of the channels: multiplication is much faster than division."""
         return 1 / self._arrays.spread
 
     @cached_property
@@ -218,7 +218,7 @@ class Preprocessing:
 
     @cached_property
     def unusable(self) -> frozenset[int]:
-        """Columns that are not looked at, in the user's order."""
+        """Columns that are ignored, in the user's order."""
         return frozenset(j for j, column in enumerate(self.schema) if column.kind == "unusable")
 
     @cached_property
@@ -226,13 +226,13 @@ class Preprocessing:
         return all(column.holds == "numbers" and not column.is_coded for column in self.schema)
 
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
-        """Number the levels of another table with the same columns by :func:`~castlereg.data.coding.coded_columns`."""
+        """Code another table with the same columns; see :func:`~castlereg.data.coding.coded_columns`."""
         if self._is_numbers and columns.types is unnamed_numbers(len(self.schema)):
             return columns.cells
         return coded_columns(columns, self.schema, what).cells
 
     def coded(self, rows: Rows, what: str = "X", what_of_targets: str = "y") -> Rows:
-        """Number the levels of other rows, as :meth:`cells` does, and check their targets."""
+        """Code other rows, as :meth:`cells` does, and check their targets."""
         columns = coded_columns(rows.columns, self.schema, what)
         return replace(rows, columns=columns, targets=self._checked_targets(rows, what_of_targets))
 
@@ -244,7 +244,7 @@ class Preprocessing:
         return tuple(target.checked(values, what) for target, values in zip(self.targets, rows.targets, strict=True))
 
     def warn_of_new_missing(self, cells: NDArray[np.float64], what: str = "X") -> None:
-        """Warn of missing values in columns that had none in training."""
+        """Warn about missing values in columns that had none in training."""
         new = [
             f"{int(count)} in {column.name!r}"
             for count, column in zip(np.isnan(cells).sum(axis=0), self.schema, strict=True)
@@ -253,19 +253,19 @@ class Preprocessing:
         if new:
             shown = ", ".join(new[:5]) + (f" and in {len(new) - 5} more columns" if len(new) > 5 else "")
             warn_user(
-                f"{what} has missing values in columns that had none in training: {shown}; they count as the column's "
-                "mean"
+                f"{what} has missing values in columns that had none in training: {shown}; they are treated as the "
+                "column's mean"
             )
 
     def encode(self, cells: NDArray[np.float64], room: int | None = None) -> NDArray[np.float64]:
-        """Turn cells into channels, as :attr:`channels` describes them.
+        """Convert cells to channels, as described by :attr:`channels`.
 
         Parameters
         ----------
         cells : array of float64, shape (rows, columns)
-            From :meth:`cells`, or of rows that :meth:`fit` has coded.
+            From :meth:`cells`, or from rows coded by :meth:`fit`.
         room : int, optional
-            Rows of the result, shape (room, channels); those beyond the cells' are zero.
+            Number of rows of the result, shape (room, channels); rows after the encoded ones are zero.
         """
         by = self._arrays
         encoded = np.empty((len(cells) if room is None else room, len(by.column)))
@@ -288,7 +288,7 @@ class Preprocessing:
         return encoded
 
     def table(self, *parts: Rows, edges: EdgeRules | None = None) -> Table:
-        """Encode coded rows for training, one part below the other; ``edges`` are for columns in the user's order."""
+        """Encode coded rows for training, one part after another; ``edges`` are in the user's order of columns."""
         weights = [np.ones(len(part)) if part.weight is None else part.weight for part in parts]
         is_weighted = any(part.weight is not None for part in parts)
         weight = np.concatenate(weights).astype(np.float32) if is_weighted else None
@@ -310,32 +310,32 @@ class Preprocessing:
                 at += encoded.shape[1]
 
     def classes_of(self, rows: Rows) -> NDArray[np.int64] | None:
-        """Number the classes of the first target that has any; None when all targets are numbers."""
+        """Return the class numbers of the first target with classes; None if all targets are numeric."""
         pairs = zip(self.targets, rows.targets, strict=True)
         return next((target.codes(values) for target, values in pairs if isinstance(target, ClassTarget)), None)
 
 
 def feature_nodes(schema: Sequence[ColumnSchema], clipped: bool, monotone: Sequence[int] | None) -> list[Node]:
-    """Return the nodes of columns; one whose levels have no order cannot be monotone."""
+    """Return the nodes of columns; raise for monotone columns whose levels have no order."""
     signs = monotone or [0] * len(schema)
     for column, sign in zip(schema, signs, strict=True):
         is_text = column.kind == "binary" and column.holds == "text" and column.note != IN_ORDER
         if sign and (column.kind == "categorical" or is_text):
             raise ValueError(
-                f"monotone has column {column.name!r}, whose levels have no order: give numbers instead, or an ordered "
-                "pandas category"
+                f"monotone has column {column.name!r}, whose levels have no order: use numbers, or an ordered pandas "
+                "category"
             )
     return [replace(column.node(clipped), monotone=sign) for column, sign in zip(schema, signs, strict=True)]
 
 
 def _row_order(rows: Rows, order: Sequence[int]) -> NDArray[np.int64]:
-    """Order rows by targets, columns and weights."""
+    """Return the order of rows by targets, columns and weights."""
     weight = () if rows.weight is None else (rows.weight,)
     return row_order(chain[NDArray[Any]](rows.targets, map(rows.columns.column, order), weight))
 
 
 def _scale(column: ColumnSchema, cells: NDArray[np.float64]) -> tuple[float, float]:
-    """Return what to subtract from coded cells, shape (rows,), and what to divide them by."""
+    """Return the shift and divisor of coded cells, shape (rows,)."""
     if column.kind == "categorical":
         return 0.0, 1.0
     if column.kind == "binary":

@@ -1,18 +1,17 @@
-"""From what the user gave to columns of numbers, missing values and levels.
+"""Reading of user input into columns of numbers, missing values and levels.
 
-Frames of pandas and polars are read column by column, so that each keeps its type; arrays and lists of lists as
-a whole when they hold numbers. Nothing is coerced silently: an error names the column and row of what has no place in
-a network.
+pandas and polars frames are read column by column, so each column keeps its type; arrays and lists of lists of numbers
+are read as a whole. Nothing is coerced silently: errors name the column and row of values that cannot be used.
 
 ==============================  =================================================
-a column holds                  it becomes
+input                           result
 ==============================  =================================================
 numbers, booleans               numbers
 dates, times, durations         days, since 1970 for dates
-text                            levels; :mod:`castlereg.data.schema` says which are numbers or dates
-pandas categories               levels, in their order when they are ordered
-None, NaN, NaT, pd.NA           missing values, and so is text such as ``NA``, ``?`` or nothing but spaces; among
-                                numbers and dates also ``-`` and the like
+text                            levels; :mod:`castlereg.data.schema` finds those that are numbers or dates
+pandas categories               levels, in their order if they are ordered
+None, NaN, NaT, pd.NA           missing values, as are texts such as ``NA``, ``?`` and blank ones; among numbers and
+                                dates also ``-`` and similar marks
 ==============================  =================================================
 """
 
@@ -38,29 +37,29 @@ Holds = Literal["numbers", "text", "dates", "durations", "nothing"]
 Level = str | float
 
 _DAY = np.timedelta64(1, "D")
-_FLOATS = (np.float64, np.float32)  # single precision is half the memory, and exact in double
+_FLOATS = (np.float64, np.float32)  # single precision needs half the memory, and double represents it exactly
 
 
 @dataclass(frozen=True)
 class ColumnType:
-    """What a column holds."""
+    """The type of a column: its values or levels."""
 
     name: str
-    holds: Holds = "numbers"  # "nothing" for a column that has missing values only
-    levels: tuple[Level, ...] | None = None  # that the cells are indices into; None when cells are values themselves
-    ordered: bool = False  # whether the order of the levels means something
-    declared: bool = False  # whether the dtype itself says that these are categories
-    marks: tuple[str, ...] = ()  # texts that were taken as missing
+    holds: Holds = "numbers"  # "nothing" if all values are missing
+    levels: tuple[Level, ...] | None = None  # to which cells are indices; None if cells are values
+    ordered: bool = False  # whether the levels have a meaningful order
+    declared: bool = False  # whether the dtype itself is categorical
+    marks: tuple[str, ...] = ()  # texts that were read as missing values
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A table as numbers: values, or indices into a column's levels; NaN for missing values. An array is not copied."""
+    """A table as numbers: values or indices into a column's levels, NaN for missing values. Arrays are not copied."""
 
     values: NDArray[np.float64] | NDArray[np.float32]  # (rows, columns)
     types: tuple[ColumnType, ...]
-    rows: NDArray[np.int64] | None = None  # which of them, in this order: no copy of a long table; all by default
-    complete: bool = False  # whether the values are known to be neither missing nor beyond float32
+    rows: NDArray[np.int64] | None = None  # rows to use, in this order, without copying the table; all by default
+    complete: bool = False  # whether no value is missing or beyond float32
 
     def __len__(self) -> int:
         return len(self.values if self.rows is None else self.rows)
@@ -82,7 +81,7 @@ class Columns:
 
     @property
     def has_values_only(self) -> bool:
-        """Whether no column has levels, some of which may be missing values where a schema has numbers."""
+        """Whether no column has levels, which may be missing values where a schema has numbers."""
         types = self.types
         return types is unnamed_numbers(len(types)) or all(column.levels is None for column in types)
 
@@ -92,14 +91,14 @@ class Columns:
         return [column.name for column in self.types]
 
     def take(self, rows: NDArray[np.int64]) -> Columns:
-        """Keep some rows, in this order."""
+        """Return some rows, in this order."""
         return replace(self, rows=rows if self.rows is None else self.rows[rows])
 
 
 def read_columns(X: Any, what: str = "X", ignored: Collection[int] = ()) -> Columns:
-    """Read a frame of pandas or polars, or an array-like of shape (rows, columns); ``what`` is its name in messages.
+    """Read a pandas or polars frame, or an array-like of shape (rows, columns); ``what`` is its name in messages.
 
-    ``ignored`` columns are zeros, whatever they hold.
+    ``ignored`` columns are zeros, whatever their values.
     """
     if is_frame(X):
         columns = _read_frame(X, what, ignored)
@@ -110,7 +109,7 @@ def read_columns(X: Any, what: str = "X", ignored: Collection[int] = ()) -> Colu
             columns = _without(Columns(cells, unnamed_numbers(cells.shape[1])), ignored)
         else:
             names = [f"x{j}" for j in range(values.shape[1])]
-            dtype = object if values.dtype.kind in "OUS" else None  # as they are: pandas would check and copy texts
+            dtype = object if values.dtype.kind in "OUS" else None  # unchanged: pandas would check and copy texts
             columns = _read_series(
                 [pd.Series(values[:, j], dtype=dtype) for j in range(len(names))], names, what, ignored
             )
@@ -122,7 +121,7 @@ def read_columns(X: Any, what: str = "X", ignored: Collection[int] = ()) -> Colu
 
 
 def _without(columns: Columns, ignored: Collection[int]) -> Columns:
-    """Replace columns of numbers by zeros."""
+    """Replace columns of numbers with zeros."""
     if not ignored:
         return columns
     values = columns.values.copy()
@@ -132,23 +131,23 @@ def _without(columns: Columns, ignored: Collection[int]) -> Columns:
 
 @lru_cache(maxsize=64)
 def unnamed_numbers(width: int) -> tuple[ColumnType, ...]:
-    """Describe the columns of an array of numbers."""
+    """Return the types of the columns of an array of numbers."""
     return tuple(ColumnType(f"x{j}") for j in range(width))
 
 
 def is_frame(X: Any) -> bool:
-    """Tell whether this is a frame of pandas, polars or the like: named columns that can be had one by one."""
+    """Return whether this is a frame of pandas, polars or similar: named columns that can be selected by name."""
     return hasattr(X, "columns") and hasattr(X, "__getitem__") and len(getattr(X, "shape", ())) == 2
 
 
 def _as_array(X: Any, what: str) -> NDArray[Any]:
-    """Turn an array-like into a two-dimensional array of numbers or objects, or raise as scikit-learn does."""
+    """Convert an array-like to a two-dimensional array of numbers or objects, or raise as scikit-learn does."""
     if issparse(X):
-        check_array(X)  # raises, and says how to make it dense
+        check_array(X)  # raises, and explains how to make it dense
     try:
         values = np.asarray(X)
     except ValueError as error:
-        raise ValueError(f"{what} is not a table: its rows have different lengths or hold arrays") from error
+        raise ValueError(f"{what} is not a table: its rows have different lengths or contain arrays") from error
     if values.dtype.kind in "OUSmM" and values.ndim == 2 and values.size:
         if values.dtype.kind in "US" and not isinstance(X, np.ndarray):
             values = np.asarray(X, dtype=object)  # a list of lists: numbers stay numbers
@@ -170,26 +169,26 @@ def _read_frame(X: Any, what: str, ignored: Collection[int]) -> Columns:
     arrays = [column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column) for column in columns]
     for array, name in zip(arrays, names, strict=True):
         if array.ndim != 1:
-            raise ValueError(
-                f"{what} has lists in column {name!r}: make a column of each of their elements, or drop it"
-            )
+            raise ValueError(f"{what} has lists in column {name!r}: expand them into separate columns, or drop it")
     return _read_series([pd.Series(array) for array in arrays], names, what, ignored)
 
 
 def check_names(names: Sequence[str], what: str) -> None:
-    """Raise for names that are there twice or are not Unicode."""
+    """Raise for names that are duplicated or not valid Unicode."""
     for name, count in Counter(names).items():
         if count > 1:
-            raise ValueError(f"{what} has {count} columns named {name!r}: rename them, so that each is its own node")
-    check_unicode(names, f"the names of {what}")
+            raise ValueError(
+                f"{what} has {count} columns named {name!r}: rename them so that each column has its own name"
+            )
+    check_unicode(names, f"the column names of {what}")
 
 
 def check_unicode(texts: Iterable[str], where: str) -> None:
-    """Raise for text that no file can hold: half of a pair of surrogates."""
+    """Raise for text that cannot be encoded in a file: a lone surrogate."""
     for text in texts:
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             shown = repr(text) if len(text) <= 40 else repr(text[:37]) + "..."
-            raise ValueError(f"{where} has {shown}, which is not Unicode text (a lone surrogate): replace it")
+            raise ValueError(f"{where} has {shown}, which is not valid Unicode text (a lone surrogate): replace it")
 
 
 def _read_series(columns: list[pd.Series], names: list[str], what: str, ignored: Collection[int]) -> Columns:
@@ -201,7 +200,7 @@ def _read_series(columns: list[pd.Series], names: list[str], what: str, ignored:
 
 
 def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
-    """Read one column by its dtype; objects by what they are."""
+    """Read one column by its dtype, and objects by their values."""
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return _read_categories(column, name, what)
@@ -213,10 +212,10 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
         return _days(column), ColumnType(name, "dates" if dtype.kind == "M" else "durations")
     if not (pd.api.types.is_object_dtype(dtype) or isinstance(dtype, pd.StringDtype) or _is_text(column)):
         raise ValueError(
-            f"{what} has column {name!r} of dtype {dtype}, which has no place in a network: "
+            f"{what} has column {name!r} of dtype {dtype}, which is not supported: "
             "convert it to numbers, dates or text, or drop it"
         )
-    holds = pd.api.types.infer_dtype(column[column.notna()])  # NaT among numbers is missing like any other
+    holds = pd.api.types.infer_dtype(column[column.notna()])  # NaT among numbers is a missing value
     if holds == "string":
         return _read_texts(column, name, what)
     if holds in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
@@ -237,7 +236,7 @@ def _read_one(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float
 
 
 def _read_texts(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
-    """Read texts as levels, and those that stand for missing values as missing."""
+    """Read texts as levels, and missing-value texts as missing."""
     codes, texts = pd.factorize(column.to_numpy(dtype=object, na_value=None))
     levels = [str(text) for text in texts]
     check_unicode(levels, f"column {name!r} of {what}")
@@ -257,7 +256,7 @@ def _is_text(column: pd.Series) -> bool:
 
 
 def as_float(value: Any) -> float:
-    """Convert a number; a whole number beyond float64 is infinite."""
+    """Convert a number to float; integers beyond float64 become infinite."""
     try:
         return float(value)
     except OverflowError:
@@ -265,11 +264,11 @@ def as_float(value: Any) -> float:
 
 
 def _days(column: pd.Series) -> NDArray[np.float64]:
-    """Turn dates into days since 1970 and durations into days."""
+    """Convert dates to days since 1970, and durations to days."""
     if isinstance(column.dtype, pd.DatetimeTZDtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     values = column.to_numpy()
-    if values.dtype.kind not in "mM":  # dates of Arrow, which have no time
+    if values.dtype.kind not in "mM":  # Arrow dates, which have no time
         values = pd.to_datetime(column.astype(object)).to_numpy()
     if values.dtype.kind == "M":
         values = values - np.datetime64(0, "D")
@@ -279,7 +278,7 @@ def _days(column: pd.Series) -> NDArray[np.float64]:
 def _in_order(
     codes: NDArray[np.int64], levels: list[Any], column_type: ColumnType
 ) -> tuple[NDArray[np.float64], ColumnType]:
-    """Sort the levels, so that their order in the table does not matter."""
+    """Sort the levels, to make the result independent of their order in the table."""
     order = sorted(range(len(levels)), key=lambda i: levels[i])
     rank = np.empty(len(levels) + 1)
     rank[order] = np.arange(len(levels))
@@ -288,7 +287,7 @@ def _in_order(
 
 
 def _read_categories(column: pd.Series, name: str, what: str) -> tuple[NDArray[np.float64], ColumnType]:
-    """Read a pandas categorical: its categories are the levels, numbers staying numbers."""
+    """Read a pandas categorical: its categories are the levels, and numeric categories stay numbers."""
     categories, codes = column.cat.categories, np.asarray(column.cat.codes, np.int64)
     if len(categories) == 0:
         return np.full(len(column), np.nan), ColumnType(name, "nothing")
@@ -311,7 +310,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def check_range(cells: NDArray[np.float64] | NDArray[np.float32], names: Sequence[str], what: str) -> None:
-    """Raise for infinity and values that float32 cannot hold, in cells of shape (rows, columns) that may have NaN."""
+    """Raise for infinity and values beyond float32, in cells of shape (rows, columns) that may contain NaN."""
     if not cells.size or not max(np.fmax.reduce(cells, axis=None), -np.fmin.reduce(cells, axis=None)) > LARGEST:
         return
     row, column = np.argwhere(np.abs(cells) > LARGEST)[0]
@@ -321,19 +320,19 @@ def check_range(cells: NDArray[np.float64] | NDArray[np.float32], names: Sequenc
             f"{what} contains infinity: {value:g} in row {row} of column {names[column]!r}; replace it or drop the row"
         )
     raise ValueError(
-        f"{what} has {value:g} in row {row} of column {names[column]!r}, beyond the range of "
-        "float32 (3.4e38) that networks compute in: rescale the column or take its logarithm"
+        f"{what} has {value:g} in row {row} of column {names[column]!r}, beyond the range of float32 (3.4e38), which "
+        "networks use: rescale the column or take its logarithm"
     )
 
 
-# Longer products wake the other threads of BLAS, which on a busy machine takes longer than the product.
+# Longer products start other BLAS threads, which on a busy machine takes longer than the product itself.
 _WITHOUT_THREADS = 8192
 
 
 def sum_of_squares(cells: NDArray[np.float64] | NDArray[np.float32]) -> float:
-    """Tell in one quick pass whether there is anything to look for: NaN if a cell is, infinite or huge if one is."""
+    """Return the sum of squares: NaN if any cell is NaN, infinite or huge if any cell is. A quick check of cells."""
     in_one_piece = cells.flags.c_contiguous or cells.flags.f_contiguous
-    step = len(cells) if in_one_piece else 4096  # pieces are copied: not all at once
+    step = len(cells) if in_one_piece else 4096  # pieces are copied, so limit their size
     total = 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         for start in range(0, len(cells), max(step, 1)):
@@ -354,7 +353,7 @@ _SORTS: dict[Any, str] = {
 
 
 def reject_objects(column: pd.Series, name: str, what: str) -> NoReturn:
-    """Raise for a column of objects, and say which of them do not go together."""
+    """Raise for a column of objects, and name values of incompatible types."""
     first: dict[str, str] = {}
     for row, value in enumerate(column):
         sort = next((sort for types, sort in _SORTS.items() if isinstance(value, types)), type(value).__name__)
@@ -364,11 +363,11 @@ def reject_objects(column: pd.Series, name: str, what: str) -> NoReturn:
         if sort not in ("text", "booleans", "numbers", "dates"):
             raise TypeError(
                 f"{what} has {shown} of type {sort} in row {row} of column {name!r}: an argument must be a "
-                "string or a number (or a date), so convert or drop the column"
+                "string or a number (or a date); convert or drop the column"
             )
         first[sort] = f"{sort} ({shown} in row {row})"
     raise ValueError(
-        f"{what} has column {name!r} that mixes {' and '.join(first.values())}: convert it to one of them, for example "
+        f"{what} has column {name!r}, which mixes {' and '.join(first.values())}: convert it to one type, for example "
         "with pd.to_numeric or .astype(str)"
     )
 
@@ -385,6 +384,6 @@ def check_shape(shape: tuple[int, ...], what: str) -> None:
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Write names with quotes, and a count of those beyond the first few."""
+    """Format names with quotes; beyond the first few, only their number."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more columns"

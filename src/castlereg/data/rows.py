@@ -1,8 +1,8 @@
 """Rows of a table with their targets and weights, in a fixed order, and how they are split.
 
-Random numbers are dealt to rows and starting weights to columns by position. Orders that follow from the values make a
-fitted model independent of the order of the user's rows and columns and of the columns' names, and make an integer
-weight the same thing as that many copies of the row, bit for bit.
+Random numbers are assigned to rows, and starting weights to columns, by position. Rows and columns are therefore sorted
+by their values. A fitted model then does not depend on the order of the user's rows and columns or on the column names,
+and an integer weight gives exactly the same result as n copies of the row.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from castlereg.layout import Node
 from castlereg.options import check_integer
 from castlereg.random_streams import OfFit, fit_stream
 
-# Whole-number weights are repetitions as long as they lengthen an epoch no more than this; beyond, they weigh the loss.
+# Integer weights repeat rows if this lengthens an epoch by at most this factor; otherwise they weight the loss.
 _MOST_REPETITIONS = 10
 
 
 def row_order(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the indices that sort rows by their values, shape (rows,); units of columns do not change them.
+    """Return the indices that sort rows by their values, shape (rows,); they do not depend on the units of columns.
 
-    Columns come most telling first; later ones are looked at only while rows are tied.
+    Pass the most informative columns first; later columns only break ties.
     """
     return np.argsort(row_ranks(columns), kind="stable")
 
 
 def row_ranks(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
-    """Rank rows by their values, equal rows alike; see :func:`row_order`."""
+    """Return the rank of each row by its values, the same for equal rows; see :func:`row_order`."""
     codes: NDArray[np.int64] | None = None
     for column in columns:
         inverse, n_values = ranked(column)
@@ -42,12 +42,12 @@ def row_ranks(columns: Iterable[NDArray[Any]]) -> NDArray[np.int64]:
         if len(codes) == 0 or codes.max() == len(codes) - 1:
             break
     if codes is None:
-        raise ValueError("no column to order rows by")
+        raise ValueError("rows cannot be ordered without a column")
     return codes
 
 
 def ranked(column: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
-    """Rank the values of a column, NaN last, with less memory than :func:`numpy.unique`; count the different values."""
+    """Return the ranks of a column, NaN last, and the number of its values, using less memory than ``np.unique``."""
     order = np.argsort(column)
     values = column[order]
     is_new = np.zeros(len(column), bool)
@@ -61,9 +61,9 @@ def ranked(column: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
 
 
 def repeated_rows(weight: NDArray[np.float64]) -> NDArray[np.int64] | None:
-    """Turn whole-number weights into row indices, each as often as its weight says.
+    """Convert integer weights to row indices that are repeated according to their weights.
 
-    None when weights are not whole numbers or would make the table more than ten times as long.
+    Return None if the weights are not integers or would make the table more than ten times as long.
     """
     whole = np.floor(weight)
     if not np.array_equal(whole, weight) or whole.sum() > _MOST_REPETITIONS * len(weight):
@@ -74,10 +74,10 @@ def repeated_rows(weight: NDArray[np.float64]) -> NDArray[np.int64] | None:
 def column_order(
     columns: Iterable[NDArray[np.float64]], target: NDArray[np.int64], nodes: Sequence[Node], names: Sequence[str]
 ) -> tuple[int, ...]:
-    """Order columns by their node's type, and then by how their values go with the ranks of the target.
+    """Return the order of columns by the type of their node, then by their ranks paired with those of the target.
 
-    Columns of one type stand together, so that tables with the same types share a layout and a compiled program. Names
-    decide between columns that go with the target in exactly the same way.
+    Columns of one type are adjacent, so tables with the same types share a layout and a compiled program. Names break
+    ties between columns with the same pairs of ranks.
     """
     keys = [
         (type_key(node), _fingerprint(column, target), name, j)
@@ -87,12 +87,12 @@ def column_order(
 
 
 def type_key(node: Node) -> tuple[str, int, bool, bool, int]:
-    """Return what decides which columns stand together."""
+    """Return the key that groups columns of one type."""
     return node.kind, node.levels, node.missing, node.clipped, node.extra
 
 
 def _fingerprint(column: NDArray[np.float64], target: NDArray[np.int64]) -> bytes:
-    """Digest the pairs of ranks of a column and the target, in no order: neither rows nor units change it."""
+    """Return a digest of the sorted pairs of ranks of a column and the target, independent of row order and units."""
     pairs = ranked(column)[0]
     pairs += target * np.int64(len(column))
     pairs.sort()
@@ -101,24 +101,24 @@ def _fingerprint(column: NDArray[np.float64], target: NDArray[np.int64]) -> byte
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows with their targets and weights; their columns are as read, or coded by the schema of a preprocessing."""
+    """Rows with their targets and weights; columns are either as read or coded by the schema of a preprocessing."""
 
     columns: Columns
     targets: tuple[NDArray[Any], ...]  # each of shape (rows,)
-    weight: NDArray[np.float64] | None = None  # None when all weigh alike
-    index: NDArray[np.int64] | None = None  # in the user's table; None when they are all there in the user's order
+    weight: NDArray[np.float64] | None = None  # None if all weights are equal
+    index: NDArray[np.int64] | None = None  # in the user's table; None for all rows in the user's order
 
     def __len__(self) -> int:
         return len(self.columns)
 
     def take(self, rows: NDArray[np.int64]) -> Rows:
-        """Keep some rows, in this order."""
+        """Return some rows, in this order."""
         weight = None if self.weight is None else self.weight[rows]
         index = rows if self.index is None else self.index[rows]
         return Rows(self.columns.take(rows), tuple(target[rows] for target in self.targets), weight, index)
 
     def weighted(self, weight: NDArray[np.float64] | None) -> Rows:
-        """Repeat rows as whole-number weights say, or drop those that weigh nothing and keep the weights."""
+        """Repeat rows by integer weights; otherwise store the weights and drop rows with weight 0."""
         if weight is None:
             return self
         repeated = repeated_rows(weight)
@@ -131,22 +131,22 @@ Fold = tuple[NDArray[np.int64], NDArray[np.int64]]  # training and validation ro
 
 
 def n_held_out(n_rows: int, fraction: float) -> int:
-    """Count the rows to hold out: the fraction, but at least one, and leave at least two."""
+    """Return the number of rows to hold out: the fraction, at least one, leaving at least two."""
     return min(max(1, round(fraction * n_rows)), n_rows - 2)
 
 
 def random_split(n_rows: int, fraction: float, rng: np.random.Generator) -> Fold:
-    """Hold out random rows; both parts are ascending."""
+    """Hold out random rows; return row numbers in ascending order."""
     held = n_held_out(n_rows, fraction)
     order = rng.permutation(n_rows)
     return np.sort(order[held:]), np.sort(order[:held])
 
 
 def stratified_split(classes: NDArray[np.int64], fraction: float, rng: np.random.Generator) -> Fold:
-    """Hold out a share of every class, and never a class's only row; both parts are ascending."""
+    """Hold out a share of every class, but never its only row; return row numbers in ascending order."""
     held = n_held_out(len(classes), fraction)
-    # Every row gets its rank within its class as a fraction; the lowest ranks go first, so
-    # that classes are held out in proportion. Each class keeps its last row.
+    # Every row gets its rank within its class as a fraction, and the lowest ranks are held out. The classes are then
+    # held out in proportion, and each class keeps its last row.
     order = rng.permutation(len(classes))
     rank = np.empty(len(classes))
     for label in np.unique(classes):
@@ -157,8 +157,8 @@ def stratified_split(classes: NDArray[np.int64], fraction: float, rng: np.random
     chosen = chosen[np.isfinite(rank[chosen])]
     if len(chosen) == 0:
         raise ValueError(
-            f"{len(classes)} rows of {len(np.unique(classes))} classes leave none for validation: "
-            "every class has a single row; give more rows or X_val and y_val"
+            f"none of the {len(classes)} rows can be held out for validation, because each of the "
+            f"{len(np.unique(classes))} classes has a single row: pass more rows, or X_val and y_val"
         )
     keep = np.ones(len(classes), bool)
     keep[chosen] = False
@@ -175,10 +175,10 @@ def folds(
     groups: ArrayLike | None = None,
     is_classifier: bool = False,
 ) -> list[Fold]:
-    """Cut rows into folds.
+    """Split rows into folds.
 
-    A number of folds is dealt out at random, ``classes`` in proportion if there are any. Anything else, with ``y`` and
-    ``groups``, is for scikit-learn's :func:`~sklearn.model_selection.check_cv`; its rows may be lists, arrays or masks.
+    An integer ``cv`` gives random folds, stratified by ``classes`` if there are any. Any other ``cv`` is passed with
+    ``y`` and ``groups`` to :func:`sklearn.model_selection.check_cv`; its splits may be lists, arrays or masks.
     """
     if not isinstance(cv, int | np.integer):
         cut = check_cv(cv, y, classifier=is_classifier).split(np.empty((n_rows, 1)), y, groups)
@@ -186,22 +186,22 @@ def folds(
         return [(numbers[np.asarray(train)], numbers[np.asarray(held)]) for train, held in cut]
     check_integer("cv", cv, least=2)
     if cv > n_rows:
-        raise ValueError(f"cv={cv} folds of {n_rows} rows: lower cv")
+        raise ValueError(f"cv={cv} needs at least {cv} rows, but there are {n_rows}: lower cv")
     options: dict[str, Any] = {"n_splits": int(cv), "shuffle": True, "random_state": random_state}
     if classes is None:
         return list(KFold(**options).split(np.empty((n_rows, 1))))
     most = int(np.unique(classes, return_counts=True)[1].max())
     if cv > most:
         raise ValueError(
-            f"cv={cv} folds of classes with at most {most} rows each: lower cv, or use a regressor if the classes are "
-            "numbers"
+            f"cv={cv} needs a class with at least {cv} rows, but the largest class has {most}: lower cv, or use a "
+            "regressor if the classes are numbers"
         )
     return list(StratifiedKFold(**options).split(np.empty((n_rows, 1)), classes))
 
 
 @dataclass(frozen=True)
 class Split:
-    """Test rows, and the folds of the others."""
+    """Test rows, and the folds of the remaining rows."""
 
     test_rows: NDArray[np.int64]
     rest: NDArray[np.int64]
@@ -217,11 +217,11 @@ def splits_with_test_rows(
     is_classification: bool,
     seed: np.random.SeedSequence,
 ) -> list[Split]:
-    """Hold test rows out at random and cut the others into folds, classes in proportion; ``n_splits`` times."""
+    """Hold out random test rows and split the others into folds, ``n_splits`` times; stratified for classes."""
     if is_classification:
         _check_classes(y, cv)
     if test_size > len(y) - 2:
-        raise ValueError(f"test_size={test_size} of {len(y)} rows leaves too few to train on: lower it")
+        raise ValueError(f"test_size={test_size} leaves too few of the {len(y)} rows for training: lower it")
     splits = []
     for number in range(n_splits):
         rng = np.random.default_rng(fit_stream(seed, OfFit.HELD_OUT_ROWS, number))
@@ -249,6 +249,6 @@ def _check_classes(y: NDArray[Any], cv: Any) -> None:
     needed = 2 + (cv if isinstance(cv, int) else 1)
     if counts[least] < needed:
         raise ValueError(
-            f"class {classes[least]!r} has {counts[least]} rows, too few to have some in every fold and among the "
-            f"held-out rows: at least {needed} are needed with cv={cv!r}; lower cv or merge classes"
+            f"class {classes[least]!r} has {counts[least]} rows, but cv={cv!r} and the test rows need at least "
+            f"{needed} rows of every class: lower cv or merge classes"
         )

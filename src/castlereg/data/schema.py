@@ -1,23 +1,22 @@
-"""What every column is: numeric, binary, categorical or ordinal.
+"""The kind of every column: numeric, binary, categorical or ordinal.
 
-The rule, by what a column holds and not by its dtype (an integer, a float, a nullable column and text of the same
-values are the same column):
+The kind depends on the values of a column, not on its dtype: the same values as integers, floats, nullable integers or
+text give the same kind.
 
 ===========  ==========================================================================================
 kind         columns
 ===========  ==========================================================================================
-binary       two different values, whatever they are
-categorical  text and pandas categories of three and more levels; those in ``categorical_features``
-ordinal      ordered pandas categories; whole numbers with 3 to 10 different values
+binary       two different values of any type
+categorical  text and pandas categories with three or more levels; columns in ``categorical_features``
+ordinal      ordered pandas categories; integers with 3 to 10 different values
 numeric      all others: numbers, dates, durations
-unusable     identifiers and free text, when they are dropped
+unusable     identifiers and free text, if they are dropped
 ===========  ==========================================================================================
 
-Ordinal numbers are used as the numbers they are; the kind says that they might be codes without an order, to be named
-in ``categorical_features``. Text that is plain numbers is numbers, and text that is dates is dates, also with
-missing-value marks such as ``-`` among them. Text of numbers that cannot be read (decimal commas, units) raises, and so
-does text that is hardly ever twice the same, unless such columns are dropped. Beyond 100 levels the rarest are joined
-into one.
+Ordinal numbers are used as numbers. Their kind is a hint that they may be codes without an order, which belong in
+``categorical_features``. Text that contains plain numbers is read as numbers, and text that contains dates as dates,
+even with missing-value marks such as ``-``. Text with numbers in other formats (decimal commas, units) raises, and so
+does text with hardly any repeated values unless such columns are dropped. Beyond 100 levels, the rarest are joined.
 """
 
 from __future__ import annotations
@@ -40,21 +39,21 @@ from castlereg.layout import Kind, Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
 
-IN_ORDER = "in the order of its categories"  # note of levels whose order means something
+IN_ORDER = "in the order of its categories"  # note for levels with a meaningful order
 ColumnKind = Literal["numeric", "binary", "categorical", "ordinal", "unusable"]
 
-MOST_LEVELS = 100  # more make wide layers of weights that a few rows each must teach
+MOST_LEVELS = 100  # more levels need wide layers, with few rows to train each weight
 _MOST_ORDINAL_VALUES = 10
-SMALLEST_RANGE = 1e-100  # of values that vary: squares of smaller ones, and of others in their units, leave float64
-_ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # different numbers beyond which a column is numeric whatever follows
+SMALLEST_RANGE = 1e-100  # of values that vary: squares of smaller ranges underflow in float64
+_ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # a column with more different numbers is numeric
 OTHER = "(other)"
 
-# Names of columns whose whole numbers, all different, number the rows; and of those where they may be a time.
+# Names of columns whose integers, if all different, are identifiers; names of columns that may count time.
 _IDENTIFIER = re.compile(
     r"(?i:(.*[_ .-])?(id|uuid|guid)|index|idx|row([_ ]?(number|num|no|id))?|unnamed: \d+)|.*[a-z]I[dD]"
 )
 _ANYTHING = re.compile(r"(?i:.*(time|date|year|month|week|day|hour|min|sec|step|period|epoch|age).*|[a-z]?\d*)")
-_MOST_NUMBERED = 10_000_000  # rows in which numbers are compared
+_MOST_NUMBERED = 10_000_000  # up to this many rows, values are compared with row numbers
 
 
 @dataclass(frozen=True)
@@ -64,12 +63,12 @@ class ColumnSchema:
     name: str
     kind: ColumnKind
     holds: Holds
-    levels: tuple[Level, ...] | None  # in order, for columns whose cells are levels; OTHER stands last for joined ones
+    levels: tuple[Level, ...] | None  # in order, if cells are levels; OTHER is last and represents joined levels
     missing: int  # number of missing values
-    constant: bool  # whether there is nothing to learn from: one value, none, or a column that is not used
-    note: str = ""  # what else the user should know
+    constant: bool  # whether it has one value, no value, or is not used
+    note: str = ""  # other information for the user
     reading: Reading = ""  # of dates that were text
-    seasons: tuple[Season, ...] = ()  # of dates, that the network sees beside the value
+    seasons: tuple[Season, ...] = ()  # of dates, inputs of the network in addition to the value
 
     @property
     def is_coded(self) -> bool:
@@ -86,7 +85,7 @@ class ColumnSchema:
 
 
 class KindChanged(ValueError):
-    """A column that held one thing in one piece of a table and another in the next."""
+    """Error for a column whose values are of different kinds in different parts of a table."""
 
     def __init__(self, column: str, before: str, now: str, texts: Sequence[str]) -> None:
         super().__init__(f"column {column!r} holds {before} in one part of the table and {now} in another")
@@ -94,32 +93,32 @@ class KindChanged(ValueError):
 
 
 class Decision(NamedTuple):
-    """What a column is, and what to warn the user of."""
+    """The schema of a column, and what to warn the user about."""
 
     schema: ColumnSchema
     as_numbers: tuple[str, ...] | None = None  # missing-value marks among numbers that were text
-    marks: tuple[str, ...] = ()  # texts that were taken as missing among others
+    marks: tuple[str, ...] = ()  # texts that were read as missing values
     unusable: str = ""  # why a network cannot use it
 
 
 class ColumnSurvey:
-    """What the rule needs to know of one column, from all its pieces; ``categorical`` if the user calls it so."""
+    """Statistics of one column from all its pieces, which decide its kind; ``categorical`` if the user marked it so."""
 
     def __init__(self, name: str, categorical: bool) -> None:
         self.categorical = categorical
-        self.type = ColumnType(name, "nothing")  # of the first piece that holds something
+        self.type = ColumnType(name, "nothing")  # of the first piece with values
         self.missing = 0
-        self.counts: Counter[Level] = Counter()  # of levels, and of the values of a categorical column of numbers
-        self.some_values: set[float] = set()  # of numbers: all, or enough of them to be numeric
+        self.counts: Counter[Level] = Counter()  # of levels, or of the values of a categorical column of numbers
+        self.some_values: set[float] = set()  # of numbers: all, or enough to know that the column is numeric
         self.lowest, self.highest = np.inf, -np.inf
-        self.too_many = False  # texts to count
+        self.too_many = False  # whether there are too many texts to count
         self.reading: Reading = ""  # of dates that were text, once it is known
         self._marks: set[str] = set()
         self._dates = DateSurvey()
-        self._numbered: list[NDArray[np.float64]] | None = []  # whole numbers that may be those of the rows
+        self._numbered: list[NDArray[np.float64]] | None = []  # integers that may be row numbers
 
     def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
-        """Take note of one piece, shape (rows,)."""
+        """Add one piece, shape (rows,)."""
         self._marks.update(column.marks)
         missing = np.isnan(cells)
         present = cells[~missing] if missing.any() else cells
@@ -159,14 +158,14 @@ class ColumnSurvey:
             self.counts.update(dict(zip(levels, counts.tolist(), strict=True)))
 
     def counted_levels(self) -> tuple[ColumnType, NDArray[np.int64]]:
-        """Return the column with the levels that occur, in order, and the count of each."""
+        """Return the column with its levels in order, and the count of each level."""
         levels = [level for level, count in self.counts.items() if count]
         if not self.type.ordered:
             levels.sort(key=lambda level: level)
         return replace(self.type, levels=tuple(levels)), np.array([self.counts[level] for level in levels], np.int64)
 
     def decide(self, what: str, marks: Sequence[str] = ()) -> Decision:
-        """Decide what the column is; ``marks`` were already taken as missing when its numbers were read."""
+        """Decide the kind of the column; ``marks`` were already read as missing values."""
         column, missing = self.type, self.missing
         values = np.array(sorted({*self.some_values, self.lowest, self.highest}) if self.some_values else [])
         if column.levels is not None or (self.categorical and not is_constant(values)):
@@ -189,7 +188,7 @@ class ColumnSurvey:
         return Decision(schema, tuple(marks) or None, tuple(sorted(self._marks)), unusable)
 
     def _of_texts(self, column: ColumnType, counts: NDArray[np.int64], what: str) -> Decision | None:
-        """Read texts as numbers or as dates; None when they are neither."""
+        """Read texts as numbers or dates; None if they are neither."""
         texts = [str(level) for level in column.levels or ()]
         marks = tuple(sorted({*self._marks, *(text for text in texts if text.strip() in MISSING_MARKS)}))
         numbers = None if are_codes(texts) else as_numbers(texts)
@@ -210,8 +209,8 @@ class ColumnSurvey:
         wrong = what_is_wrong(texts)
         if wrong is not None:
             raise ValueError(
-                f"{what} has text in column {column.name!r} that is {wrong}, or name it in categorical_features "
-                "(--categorical) if it is codes"
+                f"{what} has text in column {column.name!r} that looks like {wrong}, or list the column in "
+                "categorical_features (--categorical) if its values are codes"
             )
         return None
 
@@ -229,7 +228,7 @@ class ColumnSurvey:
 
 
 def _with_numbers(column: ColumnType, counts: NDArray[np.int64]) -> tuple[ColumnType, NDArray[np.int64]]:
-    """Turn levels that are plain numbers written as text into these numbers, as they would be in a file."""
+    """Convert levels that are plain numbers stored as text to numbers, as reading a file does."""
     texts = [str(level) for level in column.levels or ()]
     numbers = None if are_codes(texts) else as_numbers(texts)
     if numbers is None or np.isnan(numbers).any():
@@ -240,7 +239,7 @@ def _with_numbers(column: ColumnType, counts: NDArray[np.int64]) -> tuple[Column
 
 
 def _numbers_of_rows(name: str, values: NDArray[np.float64]) -> str:
-    """Say why a column of whole numbers looks like an identifier; nothing when it does not."""
+    """Return why a column of integers looks like an identifier; empty if it does not."""
     if len(values) <= _MOST_ORDINAL_VALUES:
         return ""
     if _counts_up(values) and not _ANYTHING.fullmatch(name):
@@ -250,7 +249,7 @@ def _numbers_of_rows(name: str, values: NDArray[np.float64]) -> str:
 
 
 def _may_number_rows(column: ColumnType, pieces: Sequence[NDArray[np.float64]]) -> bool:
-    """Tell whether numbers may still be those of the rows, after some pieces of which the last is new."""
+    """Return whether numbers may still be row numbers; only the last piece has not been checked."""
     if column.holds != "numbers" or sum(map(len, pieces)) > _MOST_NUMBERED:
         return False
     if not _IDENTIFIER.fullmatch(column.name) and not _counts_up(pieces[0][:_ENOUGH_VALUES]):
@@ -259,14 +258,14 @@ def _may_number_rows(column: ColumnType, pieces: Sequence[NDArray[np.float64]]) 
 
 
 def _counts_up(values: NDArray[np.float64]) -> bool:
-    """Tell whether values are 0, 1, 2, ... or 1, 2, 3, ..."""
+    """Return whether values are 0, 1, 2, ... or 1, 2, 3, ..."""
     return values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values)))
 
 
 def infer_schema(
     columns: Columns, categorical: Sequence[bool], what: str = "X", *, drop_unusable: bool = False
 ) -> tuple[ColumnSchema, ...]:
-    """Decide what every column is, by the rule of this module; ``categorical`` columns hold levels even as numbers."""
+    """Decide the kind of every column by the rule of this module; ``categorical`` columns have levels."""
     surveys = list(map(ColumnSurvey, columns.names, categorical))
     for j, survey in enumerate(surveys):
         survey.add(columns.types[j], columns.column(j))
@@ -276,10 +275,10 @@ def infer_schema(
 def schema_of(
     surveys: Sequence[ColumnSurvey], what: str, marked: Mapping[str, Sequence[str]], *, drop_unusable: bool = False
 ) -> tuple[ColumnSchema, ...]:
-    """Decide what every column is; warn of marks taken as missing values, of constant columns and of joined levels.
+    """Decide the kind of every column; warn about texts read as missing values, constant columns and joined levels.
 
-    ``marked`` texts of a column were already taken as missing when its numbers were read. Identifiers and free text
-    raise, all at once, unless they are dropped; numbers that look like an identifier only warn.
+    ``marked`` texts of a column were already read as missing values. Identifiers and free text raise a single error
+    that lists them all, unless they are dropped; numbers that look like an identifier only warn.
     """
     decided = _without_unusable(
         [survey.decide(what, marked.get(survey.type.name, ())) for survey in surveys], what, drop_unusable
@@ -289,14 +288,14 @@ def schema_of(
     if as_numbers:
         marks = ", ".join(map(repr, sorted({mark for decision in as_numbers for mark in decision.as_numbers or ()})))
         warn_user(
-            f"{what} has text in {listed([decision.schema.name for decision in as_numbers])} that is numbers"
-            + (f" but for {marks}: read as numbers, with {marks} as missing" if marks else ": read as numbers")
-            + "; name codes in categorical_features (--categorical)"
+            f"{what} has numbers stored as text in {listed([decision.schema.name for decision in as_numbers])}"
+            + (f" (except for {marks}): read as numbers, with {marks} as missing" if marks else ": read as numbers")
+            + "; if they are codes, list the columns in categorical_features (--categorical)"
         )
     missing = [f"{shown(decision.marks)} in {decision.schema.name!r}" for decision in decided if decision.marks]
     if missing:
         warn_user(
-            f"{what} has text that stands for missing values: {'; '.join(missing[:5])}"
+            f"{what} has text that is read as missing values: {'; '.join(missing[:5])}"
             + (f"; and in {len(missing) - 5} more columns" if len(missing) > 5 else "")
         )
     constant = [column.name for column in schema if column.constant and column.kind != "unusable"]
@@ -305,14 +304,14 @@ def schema_of(
     joined = [f"{column.name!r} ({column.note})" for column in schema if column.note.endswith(OTHER)]
     if joined:
         warn_user(
-            f"{what} has columns of more than {MOST_LEVELS} levels, of which the rarest are one level now: "
+            f"{what} has columns with more than {MOST_LEVELS} levels, of which the rarest are joined into one: "
             + ", ".join(joined)
         )
     return schema
 
 
 def _without_unusable(decided: Sequence[Decision], what: str, drop: bool) -> list[Decision]:
-    """Drop unusable columns, or raise for those of text and warn of those of numbers."""
+    """Drop unusable columns; or raise for columns of text and warn about columns of numbers."""
     unusable = [decision for decision in decided if decision.unusable]
     if not unusable:
         return list(decided)
@@ -323,7 +322,7 @@ def _without_unusable(decided: Sequence[Decision], what: str, drop: bool) -> lis
         return [_dropped(decision) if decision.unusable else decision for decision in decided]
     if texts:
         raise ValueError(f"{what} has columns that a network cannot use: {_reasons(unusable)}; {advice}")
-    warn_user(f"{what} has columns that say nothing of new rows: {_reasons(numbers)}; {advice}")
+    warn_user(f"{what} has columns that carry no information about new rows: {_reasons(numbers)}; {advice}")
     return list(decided)
 
 
@@ -344,13 +343,13 @@ def _noted(marks: Sequence[str]) -> str:
 
 
 def _present(values: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
-    """Return the different values, and how many cells are missing."""
+    """Return the different values, and the number of missing cells."""
     missing = np.isnan(values)
     return np.unique(values[~missing]), int(counts[missing].sum())
 
 
 def _schema_of_numbers(column: ColumnType, values: NDArray[np.float64], missing: int, note: str) -> ColumnSchema:
-    """Decide what a column of numbers is, by its different values or enough of them."""
+    """Decide the kind of a column of numbers by its different values, or enough of them."""
     if is_constant(values):
         return _schema_of_one_value(column, values[:1].tolist(), None, missing)
     if len(values) == 2:
@@ -361,14 +360,14 @@ def _schema_of_numbers(column: ColumnType, values: NDArray[np.float64], missing:
 
 
 def _schema_of_dates(column: ColumnType, values: NDArray[np.float64], missing: int, survey: DateSurvey) -> ColumnSchema:
-    """Describe a column of dates, by its different values or enough of them."""
+    """Return the schema of a column of dates, given its different values or enough of them."""
     schema = _schema_of_numbers(column, values, missing, "dates")
     seasons = survey.seasons() if schema.kind == "numeric" and len(values) > 2 else ()
     return replace(schema, seasons=seasons, note=f"dates ({', '.join(seasons)})" if seasons else schema.note)
 
 
 def _schema_of_levels(column: ColumnType, counts: NDArray[np.int64], missing: int) -> ColumnSchema:
-    """Decide what a column of levels is, by the count of each."""
+    """Decide the kind of a column of levels by their counts."""
     levels = column.levels or ()
     if len(levels) <= 1:
         return _schema_of_one_value(column, levels, levels or None, missing)
@@ -384,7 +383,7 @@ def _schema_of_levels(column: ColumnType, counts: NDArray[np.int64], missing: in
 def _schema_of_one_value(
     column: ColumnType, values: Sequence[Level], levels: tuple[Level, ...] | None, missing: int
 ) -> ColumnSchema:
-    """Describe a column with at most one value: constant, unless there are missing values too."""
+    """Return the schema of a column with at most one value: constant, unless it also has missing values."""
     if not values:
         return ColumnSchema(column.name, "numeric", "nothing", levels, missing, True, "no values")
     (value,) = values
@@ -396,18 +395,18 @@ def _schema_of_one_value(
 
 
 def is_constant(values: NDArray[np.float64]) -> bool:
-    """Tell whether there is one value, or values that differ by rounding only, or none."""
+    """Return whether there are no values, a single one, or values that differ only by rounding."""
     if not len(values):
         return True
     lowest, highest = float(values.min()), float(values.max())
     return highest - lowest <= max(SMALLEST_RANGE, 4 * sys.float_info.epsilon * max(abs(lowest), abs(highest)))
 
 
-# --- what users set and see ----------------------------------------------------------------------
+# --- options and output for users ----------------------------------------------------------------------
 
 
 def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]:
-    """Read the option ``categorical_features``: names, indices or a mask; None for none."""
+    """Convert the option ``categorical_features`` (names, indices, a mask or None) to a mask."""
     if categorical_features is None:
         return [False] * len(names)
     if isinstance(categorical_features, str) or not hasattr(categorical_features, "__iter__"):
@@ -418,7 +417,7 @@ def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]
     given = list(categorical_features)
     if given and all(isinstance(item, bool | np.bool_) for item in given):
         if len(given) != len(names):
-            raise ValueError(f"categorical_features is a mask of {len(given)} columns, and X has {len(names)}")
+            raise ValueError(f"categorical_features is a mask of {len(given)} columns, but X has {len(names)}")
         return [bool(item) for item in given]
     chosen = [False] * len(names)
     for item in given:
@@ -430,7 +429,7 @@ Monotone = Mapping[str, int] | Mapping[int, int] | None
 
 
 def monotone_signs(monotone: Monotone, names: Sequence[str]) -> list[int] | None:
-    """Read the option ``monotone``: columns, by name or index, with which the targets rise (1) or fall (-1).
+    """Convert the option ``monotone`` to one sign per column: the targets rise (1) or fall (-1) with it, or either (0).
 
     >>> monotone_signs({"age": -1}, ["sex", "age"])
     [0, -1]
@@ -438,34 +437,34 @@ def monotone_signs(monotone: Monotone, names: Sequence[str]) -> list[int] | None
     if monotone is None:
         return None
     if not isinstance(monotone, Mapping):
-        raise ValueError(f"monotone={monotone!r} must be a dict of columns to 1 or -1, such as {{'age': 1}}, or None")
+        raise ValueError(f"monotone={monotone!r} must be None or a dict of columns to 1 or -1, such as {{'age': 1}}")
     signs = [0] * len(names)
     for item, sign in monotone.items():
         if isinstance(sign, bool) or not isinstance(sign, int | np.integer) or sign not in (-1, 0, 1):
             raise ValueError(
-                f"monotone has {sign!r} for column {item!r}: 1 if the target rises with it, -1 if it falls"
+                f"monotone has {sign!r} for column {item!r}: use 1 if the target rises with it, -1 if it falls"
             )
         column = _column_index("monotone", item, names)
         if signs[column]:
-            raise ValueError(f"monotone has column {names[column]!r} twice, by its name and by its index")
+            raise ValueError(f"monotone has column {names[column]!r} twice, by name and by index")
         signs[column] = int(sign)
     return signs if any(signs) else None
 
 
 def _column_index(option: str, item: Any, names: Sequence[str]) -> int:
-    """Find a column that an option names, or gives by its index."""
+    """Return the index of a column that an option gives by name or index."""
     if isinstance(item, str):
         check_choice(f"column in {option}", item, names)
         return list(names).index(item)
     if not isinstance(item, int | np.integer) or isinstance(item, bool):
         raise ValueError(f"{option} has {item!r}, which is not a column name or index")
     if not -len(names) <= item < len(names):
-        raise ValueError(f"{option} has index {item}, and X has {len(names)} columns")
+        raise ValueError(f"{option} has index {item}, but X has {len(names)} columns")
     return int(item) % len(names)
 
 
 def schema_frame(schema: Sequence[ColumnSchema]) -> pd.DataFrame:
-    """Show ``kind``, ``levels``, ``missing`` and ``note`` of every column, one row each."""
+    """Return a frame with one row per column: ``kind``, ``levels``, ``missing`` and ``note``."""
     return pd.DataFrame(
         {
             "kind": ["constant" if column.constant and column.kind != "unusable" else column.kind for column in schema],

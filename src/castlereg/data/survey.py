@@ -1,7 +1,7 @@
-"""The preprocessing of a table that is read in pieces, learned in one pass.
+"""Preprocessing of a table that is read in pieces, learned in one pass.
 
-The kinds of columns follow from the same rules as those of a table in memory, see :mod:`castlereg.data.schema`; the
-scales follow from moments that are updated piece by piece.
+The kinds of columns follow the same rules as for a table in memory, see :mod:`castlereg.data.schema`; the scales are
+computed from moments that are updated piece by piece.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.data.texts import MISSING_MARKS, as_numbers
 from castlereg.target_losses import TargetLoss
 
-_MOST_VALUES = 1_000_000  # different texts that are counted; more are not levels
-_MOST_CLASSES = 10_000  # that are counted; more are not classes
+_MOST_VALUES = 1_000_000  # most different texts to count; more are not levels
+_MOST_CLASSES = 10_000  # most classes to count
 
 
 class MeasuredColumn(ColumnSurvey):
-    """What the pieces say of the kind and the scale of one column."""
+    """Statistics of one column, collected piece by piece, which decide its kind and scale."""
 
     moments: Moments | None = None
 
     def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
-        """Take note of one piece, shape (rows,)."""
+        """Add one piece, shape (rows,)."""
         if self.reading and column.holds == "text":
             column, cells = self._as_dates(column, cells)
         super().add(column, cells)
@@ -50,7 +50,7 @@ class MeasuredColumn(ColumnSurvey):
         self.moments = moments if self.moments is None else self.moments.and_of(moments)
 
     def _end_counting(self, column: ColumnType) -> None:
-        """Read so many different texts as dates from now on, or do not count any more."""
+        """Read the texts as dates from now on, or stop counting them, because there are too many."""
         counts, self.counts = self.counts, Counter()
         texts = [str(level) for level in counts] if column.holds == "text" and not column.declared else []
         if texts and all(as_numbers([text]) is not None for text in texts):
@@ -71,14 +71,14 @@ class MeasuredColumn(ColumnSurvey):
         return dates, values_of_levels(cells, column, schema, "the table")
 
     def scale(self, schema: ColumnSchema) -> tuple[float, float]:
-        """Return what to subtract from the cells and what to divide them by."""
+        """Return the shift and divisor of the cells."""
         if schema.kind == "categorical" or schema.holds == "nothing":
             return 0.0, 1.0
         moments, lowest, highest = self.moments, self.lowest, self.highest
         if schema.is_coded or self.type.levels is not None:
             column, counts = self.counted_levels()
             indices = np.arange(len(counts), dtype=np.float64)
-            # The cell of each level: its index in the schema, or the number that it writes out.
+            # The cell of each level: its index in the schema, or the number that its text represents.
             cells = (known_levels if schema.is_coded else values_of_levels)(indices, column, schema, "")
             present = ~np.isnan(cells)
             moments = Moments.of(cells[present][:, None], counts[present].astype(np.float64), False)
@@ -91,13 +91,13 @@ class MeasuredColumn(ColumnSurvey):
 
 
 class TableSurvey:
-    """What the pieces say of all columns."""
+    """Statistics of all columns, collected piece by piece."""
 
     def __init__(self, names: Sequence[str], categorical: Sequence[bool]) -> None:
         self.columns = list(map(MeasuredColumn, names, categorical))
 
     def add(self, piece: Columns) -> None:
-        """Take note of one piece of the table."""
+        """Add one piece of the table."""
         for j, (survey, column) in enumerate(zip(self.columns, piece.types, strict=True)):
             survey.add(column, piece.column(j))
 
@@ -111,9 +111,9 @@ class TableSurvey:
         drop_unusable: bool = False,
         monotone: Sequence[int] | None = None,
     ) -> Preprocessing:
-        """Return the preprocessing of the table; ``marked`` texts were already taken as missing when numbers were read.
+        """Return the preprocessing of the table; ``marked`` texts were already read as missing values.
 
-        Columns are ordered by type and name: no digest of all rows is at hand.
+        Columns are ordered by type and name, because a digest of all rows is not available.
         """
         schema = schema_of(self.columns, what, marked, drop_unusable=drop_unusable)
         nodes = feature_nodes(schema, clipped, monotone)
@@ -122,22 +122,22 @@ class TableSurvey:
         return Preprocessing(schema, tuple(order), tuple(nodes[j] for j in order), center, spread, targets)
 
 
-_MOST_KEPT = 100_000  # values, enough to know quartiles
+_MOST_KEPT = 100_000  # values, enough for accurate quartiles
 
 
 class TargetSurvey:
-    """What the pieces say of a target, which is to be predicted as a number or as classes."""
+    """Statistics of a target, collected piece by piece: a number to predict, or classes."""
 
     def __init__(self, name: str, is_numeric: bool, loss: TargetLoss | None = None) -> None:
         self.name, self.is_numeric, self.loss, self.n_rows = name, is_numeric, loss, 0
-        self._some, self._chance = np.zeros(0), np.zeros(0)  # values drawn at random, for a loss that needs them
+        self._some, self._chance = np.zeros(0), np.zeros(0)  # random values, for losses that need them
         self._rng = np.random.default_rng(0)
         self._numbers = MeasuredColumn(name, categorical=False)
         self._classes: NDArray[Any] | None = None
         self._counts = np.zeros(0, np.int64)
 
     def add(self, values: NDArray[Any]) -> None:
-        """Take note of one piece, shape (rows,), that was checked."""
+        """Add one piece of checked values, shape (rows,)."""
         self.n_rows += len(values)
         if self.is_numeric:
             self._numbers.add(ColumnType(self.name), values)
@@ -154,14 +154,14 @@ class TargetSurvey:
         self._counts = np.bincount(index, np.r_[self._counts, counts], len(self._classes)).astype(np.int64)
         if len(self._classes) > _MOST_CLASSES:
             raise ValueError(
-                f"column {self.name!r} has more than {_MOST_CLASSES:,} classes: for numbers use a regressor"
+                f"column {self.name!r} has more than {_MOST_CLASSES:,} classes: if they are numbers, use a regressor"
             )
 
     def _keep_some(self, values: NDArray[np.float64]) -> None:
-        """Keep the values with the lowest random numbers: each is as likely as any other to be among them."""
+        """Keep the values with the lowest random numbers: a uniform random sample."""
         chance = np.r_[self._chance, self._rng.random(len(values))]
-        kept = np.sort(np.argsort(chance)[:_MOST_KEPT])
-        self._some, self._chance = np.r_[self._some, values][kept], chance[kept]
+        positions = np.sort(np.argsort(chance)[:_MOST_KEPT])
+        self._some, self._chance = np.r_[self._some, values][positions], chance[positions]
 
     def target(self) -> Target:
         """Learn how to encode the target; constants and single classes raise."""
@@ -177,10 +177,10 @@ class TargetSurvey:
 
     @property
     def spread(self) -> float:
-        """Standard deviation of a target of numbers."""
+        """Standard deviation of a numeric target."""
         assert self._numbers.moments is not None
         return float(np.sqrt(self._numbers.moments.variance[0]))
 
     def counts_of(self, target: Target) -> NDArray[np.int64]:
-        """Count the rows of every class; all rows of a target of numbers."""
+        """Return the number of rows of every class, or of all rows for a numeric target."""
         return self._counts if isinstance(target, ClassTarget) else np.array([self.n_rows])

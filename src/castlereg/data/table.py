@@ -1,7 +1,7 @@
-"""Encoded rows, and how each member standardizes them.
+"""Encoded rows, and their standardization by each member.
 
-Networks train on numbers near zero with unit spread. The numbers that do this are measured on the training rows of each
-member, so that nothing is learned from the rows it is judged by. Long tables are measured block by block.
+Networks train on numbers near zero with unit spread. Shift and scale are measured on the training rows of each member,
+so nothing leaks from its validation rows. Long tables are measured block by block.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 
 from castlereg.layout import EdgeRules, Layout
 
-_ALIGNMENT = 64  # bytes; JAX takes an array that begins at a multiple of these as it is, and copies any other
+_ALIGNMENT = 64  # bytes; JAX uses an array that starts at a multiple of this without a copy
 
 
 @dataclass(frozen=True)
 class Table:
     """Encoded rows."""
 
-    inputs: NDArray[Any]  # (rows, channels): near one, or 0 and 1 of levels and indicators; NaN for missing
+    inputs: NDArray[Any]  # (rows, channels): size near one, or 0 and 1 for levels and indicators; NaN for missing
     layout: Layout
-    weight: NDArray[Any] | None = None  # (rows,), positive; all alike by default
-    constant: tuple[int, ...] = ()  # nodes that get no edges
-    edges: EdgeRules | None = None  # which edges may be and which must be
-    room: NDArray[Any] | None = None  # from room_for, begins with the inputs; it saves the trainer a copy
+    weight: NDArray[Any] | None = None  # (rows,), positive; all equal by default
+    constant: tuple[int, ...] = ()  # constant nodes, which get no edges
+    edges: EdgeRules | None = None  # which edges are allowed and which are required
+    room: NDArray[Any] | None = None  # from room_for, starts with the inputs; saves a copy during training
 
 
 def rounded_up(n: int) -> int:
-    """Round a length up, to powers of two until 1024 and then in steps of an eighth: few programs serve all lengths."""
+    """Round a length up, to powers of two until 1024, then in steps of an eighth, so a few programs fit all lengths."""
     power = 1 << max(n - 1, 15).bit_length()
     if n <= 1024:
         return power
@@ -42,7 +42,7 @@ def rounded_up(n: int) -> int:
 
 
 def room_for(n_rows: int, n_channels: int, dtype: Any = np.float32) -> NDArray[Any]:
-    """Return zeros for ``n_rows`` rows and the empty ones behind them, of which there is at least one."""
+    """Return zeros for ``n_rows`` rows, followed by at least one empty row."""
     rows = rounded_up(n_rows + 1)
     spare = _ALIGNMENT // np.dtype(dtype).itemsize
     zeros = np.zeros(rows * n_channels + spare, dtype)
@@ -51,7 +51,7 @@ def room_for(n_rows: int, n_channels: int, dtype: Any = np.float32) -> NDArray[A
 
 
 def with_empty_rows(inputs: NDArray[Any], room: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Return rows with the empty ones behind them: ``room``, of which they are the beginning, or a copy."""
+    """Return rows followed by empty rows: ``room``, which starts with them, or a copy."""
     if room is not None:
         return room
     room = room_for(len(inputs), inputs.shape[1], inputs.dtype)
@@ -59,10 +59,10 @@ def with_empty_rows(inputs: NDArray[Any], room: NDArray[Any] | None = None) -> N
     return room
 
 
-# Rows that are looked at in one piece, in float64, summed as NumPy does; and the pieces of longer tables.
+# Rows that are measured in one piece, in float64, summed as NumPy does; and the size of the pieces of longer tables.
 MOST_AT_ONCE = 65_536
 _PIECE = 8192
-CLIP = 3.0  # what smooth_clip never reaches
+CLIP = 3.0  # bound of smooth_clip
 _IQR_OF_NORMAL = 1.3489795003921634
 
 RowNumbers = NDArray[np.int64] | NDArray[np.int32]
@@ -70,14 +70,14 @@ Clipping = tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]  # cent
 
 
 def blocks(n_rows: int, size: int | None = None) -> Iterator[slice]:
-    """Cut rows into blocks: the rows of a long table, or all rows into blocks of a size."""
+    """Split rows into blocks of a size; by default, only the rows of a long table are split."""
     size = size or (n_rows if n_rows <= MOST_AT_ONCE else _PIECE)
     for start in range(0, n_rows, max(size, 1)):
         yield slice(start, min(start + size, n_rows))
 
 
 class Moments(NamedTuple):
-    """Weight, mean and variance of the values that are not missing, channel by channel."""
+    """Weight, mean and variance of the values that are not missing, for each channel."""
 
     total: NDArray[np.float64]  # (channels,), weight of the values
     mean: NDArray[np.float64]  # (channels,), 0 where all values are missing
@@ -85,7 +85,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, rows: NDArray[np.float64], weight: NDArray[np.float64], has_missing: bool) -> Moments:
-        """Measure rows, shape (rows, channels), in which missing values are NaN."""
+        """Return the moments of rows, shape (rows, channels); missing values are NaN."""
         if not has_missing:
             mean = np.average(rows, axis=0, weights=weight)
             variance = np.average((rows - mean) ** 2, axis=0, weights=weight)
@@ -99,7 +99,7 @@ class Moments(NamedTuple):
         return cls(total, mean, np.sum(share * (rows - mean) ** 2, axis=0))
 
     def and_of(self, other: Moments) -> Moments:
-        """Return the moments of the rows of both, by sums of deviations from the means: no digits are lost."""
+        """Return the moments of the rows of both, from deviations from the means to keep precision."""
         total = self.total + other.total
         share = other.total / np.where(total > 0, total, 1.0)
         apart = other.mean - self.mean
@@ -115,8 +115,8 @@ class Moments(NamedTuple):
 def center_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
     """Return mean and standard deviation of a column, shape (rows,), without its missing values.
 
-    Networks compute in float32. Taking columns near zero with unit spread first, in float64, keeps digits that the unit
-    of a column or a large offset would cost; each member of a stack then standardizes by its own training rows.
+    Networks compute in float32. Shifting columns near zero with unit spread first, in float64, keeps the precision that
+    large offsets or units would cost. Each member of a stack then standardizes by its own training rows.
     """
     if np.isnan(values).all():
         return 0.0, 1.0
@@ -125,21 +125,21 @@ def center_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
 
 
 def usable_spread(center: float, spread: float) -> float:
-    """Return the spread, or 1 for values that differ by rounding only."""
+    """Return the spread, or 1 if values differ only by rounding."""
     return spread if spread > 4 * np.finfo(np.float64).eps * abs(center) else 1.0
 
 
 class Standardization(NamedTuple):
-    """How a member's channels become standardized, with a leading member axis in a stack."""
+    """Standardization of a member's channels; in a stack, all fields have a leading member axis."""
 
     shift: NDArray[np.float32]  # (channels,)
-    scale: NDArray[np.float32]  # (channels,), what shifted channels are multiplied by
-    clip_center: NDArray[np.float32] | None  # (channels,), of clipped channels before the above; None for a table
+    scale: NDArray[np.float32]  # (channels,), factor of shifted channels
+    clip_center: NDArray[np.float32] | None  # (channels,), applied to clipped channels first; None for a table
     clip_rate: NDArray[np.float32] | None  # without clipped columns
-    null_loss: NDArray[np.float32] | None  # (nodes,), see null_losses; None when all losses are squared errors
+    null_loss: NDArray[np.float32] | None  # (nodes,), see null_losses; None if all losses are squared errors
 
     def of_member(self, member: int | NDArray[np.int64]) -> Standardization:
-        """Take one member, or some, out of a stack."""
+        """Return one member, or some, of a stack."""
         return Standardization(*(None if field is None else field[member] for field in self))  # type: ignore[arg-type]
 
 
@@ -149,7 +149,7 @@ def standardize(encoded: Any, by: Standardization, layout: Layout) -> Any:
 
 
 def drawn_in(encoded: Any, clip_center: Any, clip_rate: Any, layout: Layout) -> Any:
-    """Draw in the clipped channels, if there are any; encoded rows may have all channels or the features' only."""
+    """Clip the clipped channels smoothly, if any; encoded rows have all channels or only those of the features."""
     if clip_center is None or clip_rate is None:
         return encoded
     where, width = encoded.__array_namespace__().where, encoded.shape[-1]
@@ -158,25 +158,25 @@ def drawn_in(encoded: Any, clip_center: Any, clip_rate: Any, layout: Layout) -> 
 
 
 def smooth_clip(z: Any) -> Any:
-    """Draw large values in: nearly ``z`` near zero, never beyond 3 in size, always increasing."""
+    """Clip values smoothly: close to ``z`` near zero, below 3 in size, strictly increasing."""
     sqrt = z.__array_namespace__().sqrt
     return z / sqrt(1 + (z / CLIP) ** 2)
 
 
 def measure(table: Table, row_lists: Sequence[RowNumbers]) -> tuple[Standardization, NDArray[Any]]:
-    """Measure every member's training rows, given by their numbers; return also their mean weight, shape (members,).
+    """Measure every member's training rows; return their standardization and mean weight, shape (members,).
 
-    Value channels are centred on the mean of the values that are not missing. Those of one node are divided by one
-    number, the root of their summed variances: a categorical column then weighs as much as a numeric one, and its rare
-    levels do not grow large. A node that does not vary is multiplied by zero, and so is a level that none of the rows
-    has: the member takes it as "none of the levels". Missing indicators and seasons are centred and keep their size of
-    1, about that of the step from one level to another; dividing by their own spread would blow up rare missing values.
+    Value channels are centred on the mean of the values that are not missing. All channels of a node are divided by the
+    same number, the root of their summed variances: a categorical column then has the same scale as a numeric one, and
+    rare levels do not become large. Constant nodes are multiplied by zero, and so are levels that none of the rows has:
+    the member treats them as "none of the levels". Missing indicators and seasons are centred and keep their scale of
+    1, close to the step between two levels; dividing by their own spread would make rare missing values very large.
     """
     known: dict[bytes, tuple[Standardization, float]] = {}
     measured = []
     for rows in row_lists:
         key = hashlib.blake2b(np.ascontiguousarray(rows).data).digest()
-        if key not in known:  # otherwise the same rows with other strengths
+        if key not in known:  # otherwise the same rows with other regularization strengths
             known[key] = _measure_rows(table, rows)
         measured.append(known[key])
     fields, dtype = zip(*(by for by, _ in measured), strict=True), table.inputs.dtype
@@ -201,7 +201,7 @@ def _measure_rows(table: Table, train_rows: RowNumbers) -> tuple[Standardization
 def standardization_of(
     moments: Moments, clip_center: NDArray[np.float64] | None, clip_rate: NDArray[np.float64] | None, layout: Layout
 ) -> Standardization:
-    """Turn the moments of training rows into what standardizes them, in float64; see :func:`measure`."""
+    """Compute the standardization from the moments of training rows, in float64; see :func:`measure`."""
     mean, variance = moments.mean, moments.variance
     values = ~layout.is_input_only
     by_node = np.bincount(layout.channel_nodes[values], variance[values])[layout.channel_nodes]
@@ -212,9 +212,9 @@ def standardization_of(
 
 
 def null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
-    """Loss of predicting the rates of the channels: 1 for numeric nodes, the entropy of others; shape (nodes,).
+    """Return the loss of predicting the mean rates: 1 for numeric nodes, the entropy for others; shape (nodes,).
 
-    A node with one level has 1 too, since its entropy is zero. So has a target with a loss of its own, see
+    The value is also 1 for a node with a single level, whose entropy is zero, and for a target with its own loss, see
     :func:`with_units_of_targets`.
     """
     losses = np.ones(layout.n_nodes)
@@ -235,7 +235,7 @@ def with_units_of_targets(
     values: Callable[[int], NDArray[Any]],
     weight: NDArray[np.float64] | None = None,
 ) -> Standardization:
-    """Measure the units of targets with a loss of their own, given the training rows of a channel."""
+    """Set the units of targets with their own loss; ``values`` returns the training rows of a channel."""
     if by.null_loss is None:
         return by
     units = by.null_loss.copy()
@@ -247,10 +247,10 @@ def with_units_of_targets(
 
 
 def clipping(inputs: NDArray[np.float32], rows: RowNumbers, layout: Layout) -> Clipping:
-    """Measure median and spread of the clipped channels by quantiles, of which a few wild values change nothing.
+    """Measure median and spread of the clipped channels by quantiles, which are robust to outliers.
 
-    The spread is the distance of the quartiles, as a normal distribution's standard deviation. Where the quartiles are
-    equal it is half the range.
+    The spread is the interquartile range, scaled to the standard deviation of a normal distribution. If the quartiles
+    are equal, it is half the range.
     """
     if not layout.is_clipped.any():
         return None, None

@@ -1,4 +1,4 @@
-"""Targets: numbers or classes, the rule between them, and their way to channels and back from outputs."""
+"""Targets: numbers or classes, the rule that distinguishes them, their encoding and the decoding of outputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from castlereg.target_losses import TargetLoss
 
 @dataclass(frozen=True)
 class NumericTarget:
-    """A target of numbers, with its mean and standard deviation, or what its loss takes instead."""
+    """A numeric target, with its mean and standard deviation, or the center and spread that its loss uses."""
 
     name: str
     center: float
@@ -44,7 +44,7 @@ class NumericTarget:
         """Measure a target, shape (rows,)."""
         if is_constant(y):
             if 0 < y.max() - y.min() <= SMALLEST_RANGE:
-                raise ValueError(f"{name} varies by less than {SMALLEST_RANGE:g}: give it in a smaller unit")
+                raise ValueError(f"{name} varies by less than {SMALLEST_RANGE:g}: rescale it")
             raise ValueError(f"{name} is {y[0]:g} in every row: there is nothing to learn from a constant target")
         if loss is None:
             return cls(name, *center_and_spread(y))
@@ -57,7 +57,7 @@ class NumericTarget:
         return Node(target=True, loss=self.loss)
 
     def checked(self, y: NDArray[Any], what: str = "y") -> NDArray[np.float64]:
-        """Return other values of the target as numbers; ``what`` names them in messages."""
+        """Check other values of the target and return them as numbers; ``what`` is their name in messages."""
         numbers = as_numbers(y, what)
         if self.loss is not None:
             self.loss.check(numbers, what)
@@ -68,14 +68,14 @@ class NumericTarget:
         return (y[:, None] - self.center) / self.spread
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn outputs, shape (..., outputs), into values of shape (...), or of a loss of its own (..., outputs)."""
+        """Convert outputs, shape (..., outputs), to values of shape (...), or (..., outputs) with a loss."""
         if self.loss is None:
             return outputs[..., 0] * self.spread + self.center
         values: NDArray[np.float64] = self.loss.meaning(outputs[..., : self.loss.n_outputs])
         return values * self.spread + self.center
 
     def predicted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Take from decoded values what ``predict`` returns, of shape (...)."""
+        """Convert decoded values to those that ``predict`` returns, shape (...)."""
         return values if self.loss is None else values @ self.loss.shares
 
     def errors(self, values: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -86,14 +86,14 @@ class NumericTarget:
         return errors
 
     def errors_of_predictions(self, predicted: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the loss of every row by what ``predict`` returns; both of shape (rows,)."""
+        """Return the loss of every row, given the result of ``predict``; both of shape (rows,)."""
         if self.loss is None:
             return np.square(predicted - y)
         errors: NDArray[np.float64] = self.loss.errors_of_predictions(self._scaled(predicted), self._scaled(y))
         return errors
 
     def constant(self, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-        """Return the best constant, decoded, for every row: the mean, or what the loss says."""
+        """Return the best constant prediction for every row, decoded: the mean, or the constant of the loss."""
         if self.loss is None:
             return np.full(len(y), np.average(y, weights=weight))
         values = self.loss.constant(self._scaled(y)) * self.spread + self.center
@@ -119,7 +119,7 @@ class ClassTarget:
 
     @classmethod
     def of_counted(cls, classes: NDArray[Any], counts: NDArray[np.int64], name: str) -> ClassTarget:
-        """Make a target of sorted classes, after a check of what they are and how often they occur."""
+        """Create a target from sorted classes and their counts, and check both."""
         if len(classes) < 2:
             raise ValueError(f"{name} has only one class, {classes.tolist()[0]!r}: a classifier needs at least two")
         check_classes(classes, int(counts.sum()), name)
@@ -127,26 +127,26 @@ class ClassTarget:
 
     @property
     def node(self) -> Node:
-        """Node of the target: binary, or categorical for three classes and more."""
+        """Node of the target: binary, or categorical for three or more classes."""
         n_classes = len(self.classes)
         return Node("binary", target=True) if n_classes == 2 else Node("categorical", n_classes, target=True)
 
     def checked(self, y: NDArray[Any], what: str = "y") -> NDArray[Any]:
-        """Return other values of the target, after a check that their classes are known."""
+        """Check that the classes of other values are known, and return the values."""
         self.codes(y, what)
         return y
 
     def codes(self, y: NDArray[Any], what: str = "y") -> NDArray[np.int64]:
-        """Number the classes of rows; ``what`` names them in messages."""
+        """Return the class number of each row; ``what`` is the name of the values in messages."""
         try:
             codes = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
             unknown = self.classes[codes] != y
-        except TypeError:  # text where there were numbers, or numbers where there was text
+        except TypeError:  # text instead of numbers, or numbers instead of text
             unknown = np.ones(len(y), bool)
         if unknown.any():
             raise ValueError(
-                f"{what} has class {y.tolist()[int(np.argmax(unknown))]!r}, which was not there in training; classes "
-                f"are {self.classes.tolist()}"
+                f"{what} has class {y.tolist()[int(np.argmax(unknown))]!r}, which is not in the training data; known "
+                f"classes are {self.classes.tolist()}"
             )
         return codes
 
@@ -156,7 +156,7 @@ class ClassTarget:
         return codes[:, None].astype(np.float64) if len(self.classes) == 2 else np.eye(len(self.classes))[codes]
 
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Turn outputs, shape (..., outputs), into probabilities of shape (..., classes)."""
+        """Convert outputs, shape (..., outputs), to probabilities of shape (..., classes)."""
         if len(self.classes) == 2:
             positive = expit(outputs[..., 0])
             return np.stack([1 - positive, positive], axis=-1)
@@ -164,25 +164,26 @@ class ClassTarget:
         return probabilities
 
     def predicted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities, which are all that is predicted."""
+        """Return the probabilities unchanged."""
         return values
 
 
 def check_classes(classes: NDArray[Any], n_rows: int, name: str) -> None:
-    """Raise for different texts in so many rows that are numbers, dates, identifiers or free text rather than classes.
+    """Raise for texts that are numbers, dates, identifiers or free text rather than classes.
 
-    Texts of whole numbers may be the numbers of classes.
+    Integers stored as text may be class numbers.
     """
     texts = [label for label in classes.tolist() if isinstance(label, str)]
     if len(texts) > FEW:
         wrong = _numbers_or_dates(texts) or what_is_wrong(texts)
-        if wrong is None and 2 * len(texts) > n_rows:
-            wrong = (
-                f"hardly ever twice the same ({len(texts)} different values in {n_rows} rows, such as {shown(texts)})"
-            )
-            wrong += ": choose another target" if _plain_numbers(texts) is None else ": use a regressor"
         if wrong is not None:
-            raise ValueError(f"{name} has text that is {wrong}")
+            raise ValueError(f"{name} has text that looks like {wrong}")
+        if 2 * len(texts) > n_rows:
+            advice = "choose another target" if _plain_numbers(texts) is None else "use a regressor"
+            raise ValueError(
+                f"{name} has text with hardly any repeated values ({len(texts)} different values in {n_rows} rows, "
+                f"such as {shown(texts)}): {advice}"
+            )
 
 
 def _numbers_or_dates(texts: Sequence[str]) -> str | None:
@@ -195,7 +196,7 @@ def _numbers_or_dates(texts: Sequence[str]) -> str | None:
 
 
 def _plain_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
-    """Read texts as numbers; None when one of them is not, or when they are codes."""
+    """Read texts as numbers; None if one of them is not a number, or if they are codes."""
     numbers = None if are_codes(texts) else texts_as_numbers(texts)
     return None if numbers is None or np.isnan(numbers).any() else numbers
 
@@ -205,17 +206,17 @@ TargetKind = Literal["numbers", "classes", "any"]
 
 
 def check_target(column: NDArray[Any], name: str, kind: TargetKind) -> NDArray[Any]:
-    """Check the values of a target of numbers or classes, shape (rows,), and convert them."""
+    """Check and convert the values of a target of numbers or classes, shape (rows,)."""
     return as_numbers(column, name) if kind == "numbers" else as_classes(column, name)
 
 
 def fit_target(column: NDArray[Any], name: str, kind: TargetKind, loss: TargetLoss | None = None) -> Target:
-    """Learn how to encode the values of a target of numbers, with a loss of its own if given, or of classes."""
+    """Learn how to encode a target of numbers, optionally with its own loss, or of classes."""
     return NumericTarget.fit(column, name, loss) if kind == "numbers" else ClassTarget.fit(column, name)
 
 
 def target_kinds(y: Any, kind: TargetKind) -> list[TargetKind]:
-    """Return the kind of each target; ``"any"`` lets the values decide, see :func:`inferred_task`."""
+    """Return the kind of each target; ``"any"`` infers it from the values, see :func:`inferred_task`."""
     columns, _ = _columns(y, "y")
     if kind != "any":
         return [kind] * len(columns)
@@ -223,9 +224,9 @@ def target_kinds(y: Any, kind: TargetKind) -> list[TargetKind]:
 
 
 def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]:
-    """Read one target or several, with their names, and raise for missing values.
+    """Read one or several targets with their names, and raise for missing values.
 
-    A target without a name of its own is called ``what``, numbered when there are several.
+    A target without a name is called ``what``, with a number if there are several.
     """
     columns, names = _columns(y, what)
     if len(columns) == 1 and not is_frame(y) and columns[0] is not y and _values(y).ndim == 2:
@@ -242,17 +243,17 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
             row = int(np.argmax(missing))
             mark = repr(str(column[row])) if isinstance(column[row], str) else "NaN or None"
             raise ValueError(
-                f"{of_target} has {int(missing.sum())} missing values ({mark}), first in row {row}: a row without its "
-                "target teaches nothing, so drop such rows"
+                f"{of_target} has {int(missing.sum())} missing values ({mark}), first in row {row}: drop rows "
+                "without a target"
             )
     return [without_objects(column) for column in values], names
 
 
 def is_missing(target: Any) -> NDArray[np.bool_]:
-    """Return which values of a target are missing: NaN, None, and text that stands for a missing value.
+    """Return which values of a target are missing: NaN, None, and text that marks a missing value.
 
-    ``-``, ``.``, ``none`` and the like are missing only among numbers: elsewhere they may be classes. The categories of
-    pandas are what they are.
+    ``-``, ``.``, ``none`` and similar texts are missing values only among numbers; elsewhere they may be classes.
+    pandas categories are never missing values.
 
     >>> is_missing(["1.5", "-", "2.5"]).tolist(), is_missing(["+", "-", "?"]).tolist()
     ([False, True, False], [False, False, True])
@@ -271,21 +272,21 @@ def is_missing(target: Any) -> NDArray[np.bool_]:
 
 
 def has_targets(y: Any) -> NDArray[np.bool_]:
-    """Return which rows have all targets."""
+    """Return which rows have no missing target."""
     columns, _ = _columns(y, "y")
     return ~np.any([is_missing(column) for column in columns], axis=0)
 
 
 def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
-    """Return the targets as they are stored, and their names."""
+    """Return the targets as stored, and their names."""
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None")
     if is_frame(y):
         names = [str(name) for name in y.columns]
         columns = [y.iloc[:, j] if hasattr(y, "iloc") else y[name] for j, name in enumerate(y.columns)]
     elif hasattr(y, "to_numpy") and len(y.shape) == 1:
-        own = getattr(y, "name", None)
-        columns, names = [y], [what if own is None or own == "" else str(own)]
+        name = getattr(y, "name", None)
+        columns, names = [y], [what if name is None or name == "" else str(name)]
     else:
         values = _values(y)
         if values.ndim not in (1, 2):
@@ -295,13 +296,13 @@ def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
         columns = [values] if values.ndim == 1 else list(values.T)
         names = [what] if len(columns) == 1 else [f"{what}{k}" for k in range(len(columns))]
     if not columns:
-        raise ValueError(f"{what} has no columns: give at least one target")
+        raise ValueError(f"{what} has no columns: pass at least one target")
     check_names(names, what)
     return columns, names
 
 
 def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Read a target as finite numbers, also when they are written as text, or say why it is not."""
+    """Convert a target to finite numbers, also from text; raise if it contains anything else."""
     if column.dtype.kind not in "biuf":
         values = column.tolist()
         if values and all(isinstance(value, str) for value in values):
@@ -309,7 +310,7 @@ def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
         for row, value in enumerate(values):
             if not isinstance(value, Number) or isinstance(value, complex):
                 raise ValueError(
-                    f"{name} has {value!r} in row {row}, which is not a number; for classes use a classifier"
+                    f"{name} has {value!r} in row {row}, which is not a number: for classes, use a classifier"
                 )
         column = np.array([as_float(value) for value in values])
     checked: NDArray[np.float64] = column.astype(np.float64)
@@ -318,21 +319,21 @@ def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
 
 
 def _numbers_of_texts(values: list[str], name: str) -> list[Any]:
-    """Read texts as numbers; those that are not are left as they are, unless something can be said of them all."""
+    """Read texts as numbers; leave other texts unchanged, unless there is a common reason to report."""
     codes, texts = pd.factorize(np.array(values, object))
     numbers = texts_as_numbers(list(texts))
     if numbers is None:
         numbers = np.array([np.nan if (n := texts_as_numbers([text])) is None else n[0] for text in texts])
         wrong = what_is_wrong(list(texts)) if np.isnan(numbers).mean() > 0.5 else None
         if wrong is not None:
-            raise ValueError(f"{name} has text that is {wrong}")
+            raise ValueError(f"{name} has text that looks like {wrong}")
     return [
         value if np.isnan(number) else number for value, number in zip(values, numbers[codes].tolist(), strict=True)
     ]
 
 
 def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
-    """Check that a target is one of classes that can be sorted."""
+    """Check that a target consists of classes that can be sorted."""
     if column.dtype.kind == "O":
         sorts = {str if isinstance(value, str) else type(value) for value in column}
         if str in sorts and len(sorts) > 1:
@@ -341,7 +342,7 @@ def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
             )
     if column.dtype.kind == "f" and np.isinf(column).any():
         raise ValueError(f"{name} contains infinity in row {int(np.argmax(np.isinf(column)))}, which is not a class")
-    with np.errstate(invalid="ignore"):  # scikit-learn turns numbers into integers, also those that are too large
+    with np.errstate(invalid="ignore"):  # scikit-learn converts numbers to integers, even those that are too large
         check_classification_targets(column)
     if column.dtype.kind in "OU":
         check_unicode([str(value) for value in set(column) if isinstance(value, str)], name)
@@ -349,9 +350,9 @@ def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _values(y: Any) -> NDArray[Any]:
-    """Turn a series or array-like into an array; nullable and categorical series as the values they hold."""
+    """Convert a series or array-like to an array; nullable and categorical series become their values."""
     if issparse(y):
-        raise TypeError("y is sparse: give a dense array, for example y.toarray()")
+        raise TypeError("y is sparse: pass a dense array, for example y.toarray()")
     if isinstance(y, pd.Index | pd.api.extensions.ExtensionArray):
         y = pd.Series(y)
     if isinstance(y, pd.Series):
@@ -370,7 +371,7 @@ def _values(y: Any) -> NDArray[Any]:
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
-        raise ValueError("y has rows of different lengths: give one number or class for each row and target") from None
+        raise ValueError("y has rows of different lengths: pass one number or class for each row and target") from None
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex numbers")
     if values.dtype.kind in "mM":
@@ -381,7 +382,7 @@ def _values(y: Any) -> NDArray[Any]:
 def _without_lists(values: NDArray[Any]) -> NDArray[Any]:
     for row, value in enumerate(values if values.dtype == object else ()):
         if isinstance(value, list | tuple | set | dict) or (values.ndim == 1 and isinstance(value, np.ndarray)):
-            raise ValueError(f"y has {shown([str(value)])} in row {row}: give one number or class for each row")
+            raise ValueError(f"y has {shown([str(value)])} in row {row}: pass one number or class for each row")
     return values
 
 
@@ -391,12 +392,12 @@ _MOST_CLASSES = 10
 
 
 def inferred_task(y: Any) -> tuple[Task, str]:
-    """Infer the task from the values of a target, and say why.
+    """Infer the task from the values of a target; return it with the reason.
 
-    Text, booleans, categories and few whole numbers that repeat (2 to 10 values, on average in two rows each) are
-    classes; other numbers are a regression. Missing values are ignored, and numbers stored as objects or as text are
-    numbers. Text that is numbers of another form, dates, identifiers or free text raises. The command line,
-    :func:`castlereg.compare` and the estimators of several targets all use this rule.
+    Text, booleans, categories and a few integers that repeat (2 to 10 values, each in two rows on average) are classes;
+    other numbers are a regression. Missing values are ignored, and numbers stored as objects or text count as numbers.
+    Text that contains numbers in another format, dates, identifiers or free text raises. The command line,
+    :func:`castlereg.compare` and the estimators for several targets all use this rule.
     """
     is_pandas = isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray)
     values = pd.Series(y if is_pandas else np.asarray(y).ravel())
@@ -421,7 +422,7 @@ def inferred_task(y: Any) -> tuple[Task, str]:
 
 
 def plain_target(column: pd.Series) -> pd.Series:
-    """Return a target without missing values, text of numbers and of booleans as what it writes; others as they are.
+    """Convert text in a target without missing values to numbers or booleans; return other targets unchanged.
 
     >>> plain_target(pd.Series(["3", "1"])).tolist(), plain_target(pd.Series(["03", "1"])).tolist()
     ([3.0, 1.0], ['03', '1'])
@@ -438,7 +439,7 @@ def plain_target(column: pd.Series) -> pd.Series:
 
 
 def without_objects(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers or booleans that are stored as objects as an array of their own type; others as they are."""
+    """Convert numbers or booleans stored as objects to an array of their type; return other values unchanged."""
     stored = pd.api.types.infer_dtype(values, skipna=False) if values.dtype == object else ""
     return np.array(values.tolist()) if stored in ("integer", "floating", "mixed-integer-float", "boolean") else values
 
@@ -447,19 +448,19 @@ ClassWeight = Mapping[Any, float] | str | Sequence[Any] | None
 
 
 def check_class_weight(class_weight: ClassWeight) -> None:
-    """Raise for what is not None, "balanced" or a dict, or a list of these."""
+    """Raise unless the option is None, "balanced" or a dict, or a list of these."""
     for entry in class_weight if isinstance(class_weight, list | tuple) else [class_weight]:
         if not (entry is None or isinstance(entry, Mapping) or (isinstance(entry, str) and entry == "balanced")):
-            raise ValueError(f"class_weight={entry!r} must be None, 'balanced' or a dict of class to weight")
+            raise ValueError(f"class_weight={entry!r} must be None, 'balanced' or a dict of classes to weights")
 
 
 def weighted_by_class(rows: Rows, targets: Sequence[Target], class_weight: ClassWeight) -> Rows:
-    """Multiply the rows' weights by those of their classes, as scikit-learn does; drop rows that then weigh nothing."""
+    """Multiply the weights of rows by those of their classes, as scikit-learn does; drop rows with weight 0."""
     if class_weight is None:
         return rows
     entries = class_weight if isinstance(class_weight, list | tuple) else [class_weight] * len(targets)
     if len(entries) != len(targets):
-        raise ValueError(f"class_weight has {len(entries)} entries for {len(targets)} targets: give one for each")
+        raise ValueError(f"class_weight has {len(entries)} entries for {len(targets)} targets: pass one for each")
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     factors = [
         _factors(entry, target, values, weight)
@@ -479,7 +480,7 @@ def _factors(entry: Any, target: ClassTarget, values: NDArray[Any], weight: NDAr
         for label, factor in entry.items():
             if label not in known:
                 raise ValueError(
-                    f"class_weight has class {label!r}, which {target.name} does not have; classes are {known}"
+                    f"class_weight has class {label!r}, which {target.name} does not have; its classes are {known}"
                 )
             check_number(f"class_weight[{label!r}]", factor, least=0)
         return np.array([float(entry.get(label, 1.0)) for label in known])[codes]

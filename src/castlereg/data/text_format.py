@@ -1,6 +1,6 @@
-r"""How a text file holds a table: encoding, separator, names and decimal mark, detected unless given.
+r"""The format of a table in a text file: encoding, separator, names and decimal mark, detected unless passed.
 
-Nothing is guessed silently: what could be read in two ways raises an error that names the option to give.
+Nothing is guessed silently: an ambiguous file raises an error that names the option to pass.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from castlereg.notices import warn_user
 
 SEPARATORS = (",", ";", "\t", "|")
 WHITESPACE = r"\s+"
-_SAMPLE = 1 << 16  # characters from which the decimal mark is detected
-_PIECE = 10_000  # rows that are searched for a decimal mark at a time
-_FIRST_ROWS = 500  # from which the separator is detected
+_SAMPLE = 1 << 16  # characters in which the format is detected
+_PIECE = 10_000  # rows searched for a decimal mark at a time
+_FIRST_ROWS = 500  # in which the separator is detected
 _BLANK = " \t\r\n"
 _WORD = re.compile(f"[^{_BLANK}]+")
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", WHITESPACE: "spaces"}
-# UTF-32 first: its mark begins with that of UTF-16.
+# UTF-32 first: its mark starts with that of UTF-16.
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -45,7 +45,7 @@ class TextFormat:
     separator: str = ","  # a character, or WHITESPACE
     decimal: str = "."
     encoding: str = "utf-8"
-    is_given: bool = False  # whether the user gave the decimal mark
+    is_given: bool = False  # whether the user passed the decimal mark
 
 
 def detect(
@@ -56,7 +56,7 @@ def detect(
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> TextFormat:
-    r"""Find out how a text file is to be read, and check all its lines; options that are given win.
+    r"""Detect the format of a text file, and check all its lines; options that are passed take precedence.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def detect(
     if decimal not in (None, ".", ","):
         raise ValueError(f"decimal={decimal!r} must be '.' or ','")
     if decimal == separator == ",":
-        raise ValueError("separator and decimal are both ',': give the one that the file has")
+        raise ValueError("separator and decimal cannot both be ',': pass those that the file uses")
     encodings = _encodings(source, encoding)
     for name in encodings:
         try:
@@ -76,13 +76,13 @@ def detect(
         except UnicodeError as error:
             if name != encodings[-1]:
                 continue
-            advice = "write it again in one encoding" if encoding is None else "give another encoding"
-            raise ValueError(f"{source} is not {encoding or name} ({error}): {advice}") from None
+            advice = "save it again in a single encoding" if encoding is None else "pass another encoding"
+            raise ValueError(f"{source} is not valid {encoding or name} ({error}): {advice}") from None
         except csv.Error as error:
-            raise ValueError(f"{source} cannot be read as a table ({error}): is a quote not closed?") from None
+            raise ValueError(f"{source} cannot be read as a table ({error}): check for an unclosed quote") from None
         if encoding is None and name in ("cp1252", "latin-1"):
             shown = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}[name]
-            warn_user(f"{source} is not UTF-8 and was read as {shown}: give its encoding if letters look wrong")
+            warn_user(f"{source} is not UTF-8 and was read as {shown}: pass its encoding if characters look wrong")
         break
     return detected
 
@@ -99,11 +99,13 @@ def _detect(
     if separator is not None and len(header) == 1:
         better = separator_of(sample, separators, str(source))
         if len(next(rows_of(sample, better))[1]) > 1:
-            raise ValueError(f"separator={separator!r} is not in line {first} of {source}: it has {_NAMES[better]}")
+            raise ValueError(f"separator={separator!r} is not in line {first} of {source}, which has {_NAMES[better]}")
     with source.lines(encoding) as text:
         _check_lines(text, detected, len(header), str(source))
     names = column_names(header, str(source), f"line {first}")
-    rows = [(line, cells) for line, cells in rows if len(cells) == len(names)]  # the sample may end in a quoted cell
+    rows = [
+        (line, cells) for line, cells in rows if len(cells) == len(names)
+    ]  # the sample may end within a quoted cell
     mark = decimal_of(names, chain([rows], _pieces(source, encoding, detected)), detected, str(source), decimal)
     return TextFormat(names, detected, mark, encoding, decimal is not None)
 
@@ -119,7 +121,7 @@ def _checked_separator(separator: str | None) -> str | None:
 
 
 def _encodings(source: ByteSource, encoding: str | None) -> Sequence[str]:
-    """Return the encodings to try; those of a mark at the start of the file, or the given one, are the only ones."""
+    """Return the encodings to try: only one if the file starts with a byte order mark or an encoding is passed."""
     start = source.start()
     mark = next((name for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
     if encoding is not None:
@@ -127,25 +129,25 @@ def _encodings(source: ByteSource, encoding: str | None) -> Sequence[str]:
             known = codecs.lookup(encoding).name
             "".encode(known)
         except LookupError:
-            raise ValueError(f"encoding={encoding!r} is not known: try 'utf-8', 'cp1252' or 'utf-16'") from None
+            raise ValueError(f"encoding={encoding!r} is unknown: try 'utf-8', 'cp1252' or 'utf-16'") from None
         if mark is not None and not known.startswith(mark.removesuffix("-sig")):
-            raise ValueError(f"encoding={encoding!r} is not that of {source}, which starts with the mark of {mark}")
+            raise ValueError(f"encoding={encoding!r} does not match {source}, which has the byte order mark of {mark}")
     if mark is not None:
         return (mark,)
     control = _CONTROL.search(start)
     if encoding is not None and "\0".encode(known) != b"\0":
         control = None  # UTF-16 and UTF-32
     if control is not None:
-        hint = "; if it is UTF-16, give encoding='utf-16-le' or 'utf-16-be'" if control[0] == b"\0" else ""
+        hint = "; if it is UTF-16, pass encoding='utf-16-le' or 'utf-16-be'" if control[0] == b"\0" else ""
         raise ValueError(
             f"{source} is not text: byte {control.start()} is 0x{control[0].hex()}; "
-            f"give a CSV, Parquet, Feather, JSON lines or Excel file{hint}"
+            f"pass a CSV, Parquet, Feather, JSON lines or Excel file{hint}"
         )
     return ("utf-8", "cp1252", "latin-1") if encoding is None else (known,)
 
 
 def _whole_lines(text: io.TextIOWrapper, most: int) -> list[str]:
-    """Return the first lines, the last one whole, and with those that a quoted cell at the end goes on in."""
+    """Return the first lines, complete, including further lines of a quoted cell at the end."""
     sample = text.read(most) + text.readline()
     lines = io.StringIO(sample, newline="").readlines()
     is_open, more = sample.count('"') % 2, csv.field_size_limit()
@@ -156,7 +158,7 @@ def _whole_lines(text: io.TextIOWrapper, most: int) -> list[str]:
 
 
 def _pieces(source: ByteSource, encoding: str, separator: str) -> Iterator[list[tuple[int, list[str]]]]:
-    """Take the rows after the header, some at a time; none when there is no mark to find in them."""
+    """Yield the rows after the header, some at a time; nothing if the file has no decimal mark to find."""
     with source.lines(encoding) as text:
         text.readline()
         if not any("," in block or "." in block for block in iter(lambda: text.read(1 << 20), "")):
@@ -168,7 +170,7 @@ def _pieces(source: ByteSource, encoding: str, separator: str) -> Iterator[list[
 
 
 def rows_of(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Split lines into cells; yield the number of the line, from 1, at which a row starts, and its cells."""
+    """Split lines into cells; yield the line number at which each row starts, from 1, and its cells."""
     if separator == WHITESPACE:
         lines = (line.strip(_BLANK).replace("\t", " ") + "\n" for line in lines)
     reader = csv.reader(
@@ -182,7 +184,7 @@ def rows_of(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[st
 
 
 def separator_of(lines: Sequence[str], separators: Sequence[str], what: str) -> str:
-    r"""Return the separator under which the rows are as long as the header, and longest; a lone column has none.
+    r"""Return the separator that makes most rows as long as the header, with most columns; any for a single column.
 
     Examples
     --------
@@ -213,14 +215,14 @@ def separator_of(lines: Sequence[str], separators: Sequence[str], what: str) -> 
         if length > 1 and 2 * count >= len(rows) and (len(header) > 1 or separator != WHITESPACE):
             line = next(number for number, cells in rows if len(cells) == length)
             raise ValueError(
-                f"line {first} of {what} has {_counted(len(header), 'name')} and line {line} has {length} values "
-                f"between {_NAMES[separator]}: the first line must name every column; delete titles and comments above"
+                f"line {first} of {what} has {_counted(len(header), 'name')}, but line {line} has {length} values "
+                f"between {_NAMES[separator]}: the first line must name every column; delete titles and comments"
             )
     return lone or next(iter(tables))
 
 
 def _tables(lines: Sequence[str], separators: Sequence[str]) -> dict[str, list[tuple[int, list[str]]]]:
-    """Split the first rows by each separator, but for those that leave cells too long to be any."""
+    """Split the first rows by each separator; omit separators that leave cells too long for the parser."""
     tables, wrong = {}, None
     for separator in separators:
         try:
@@ -237,7 +239,7 @@ def _counted(n: int, noun: str) -> str:
 
 
 def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...]:
-    """Return the names of the columns; reject names that come twice and a first row of numbers.
+    """Return the names of the columns; raise for duplicate names and for a first row of numbers.
 
     Examples
     --------
@@ -246,47 +248,44 @@ def column_names(header: Sequence[str], what: str, where: str) -> tuple[str, ...
     >>> column_names(["a", "b", "a"], "file 't.csv'", "line 1")
     Traceback (most recent call last):
     ...
-    ValueError: file 't.csv' has 2 columns named 'a' (1 and 3): rename them in line 1, so that each is its own node
+    ValueError: file 't.csv' has 2 columns named 'a' (1 and 3): rename them in line 1
     """
     if header[0].lower().startswith("sep=") and len(header) <= 2:
-        raise ValueError(f"{where} of {what} is a 'sep=' mark, which names no columns: delete it")
+        raise ValueError(f"{where} of {what} is a 'sep=' line, which has no column names: delete it")
     if all(is_number(name, ".") or is_number(name, ",") for name in header) and list(header) != [
         str(j) for j in range(len(header))
     ]:
         raise ValueError(
-            f"{where} of {what} holds only numbers ({', '.join(header[:3])}{', ...' if len(header) > 3 else ''}): "
-            "add a first line with the names of the columns"
+            f"{where} of {what} has only numbers ({', '.join(header[:3])}{', ...' if len(header) > 3 else ''}): "
+            "add a first line with the column names"
         )
     names = tuple(name if name.strip() else f"Unnamed: {j}" for j, name in enumerate(header))
     unnamed = [name for name, given in zip(names, header, strict=True) if not given.strip()]
     if len(unnamed) > 1 and 2 * len(unnamed) > len(names):
         raise ValueError(
             f"{where} of {what} names {len(names) - len(unnamed)} of {len(names)} columns: the first line must name "
-            "every column; delete titles and comments above"
+            "every column; delete titles and comments"
         )
     for name, count in Counter(names).items():
         if count > 1:
             columns = " and ".join(str(j + 1) for j, other in enumerate(names) if other == name)
-            raise ValueError(
-                f"{what} has {count} columns named {name!r} ({columns}): rename them in {where}, so that each is "
-                "its own node"
-            )
+            raise ValueError(f"{what} has {count} columns named {name!r} ({columns}): rename them in {where}")
     return names
 
 
 def _check_lines(lines: io.TextIOWrapper, separator: str, n_columns: int, what: str) -> None:
-    """Raise at the first line that has more or fewer values than there are columns."""
+    """Raise for the first line with more or fewer values than columns."""
     for line, length in _lengths(lines, separator):
         if length != n_columns:
             raise ValueError(
-                f"line {line} of {what} has {_counted(length, 'value')} and the header has "
-                f"{_counted(n_columns, 'name')}: correct the line, or put quotes around text that has "
+                f"line {line} of {what} has {_counted(length, 'value')}, but the header has "
+                f"{_counted(n_columns, 'name')}: correct the line, or put quotes around text that contains "
                 f"{_NAMES.get(separator, repr(separator))}"
             )
 
 
 def _lengths(lines: io.TextIOWrapper, separator: str) -> Iterator[tuple[int, int]]:
-    """Yield line numbers and how many values the lines have: quickly up to the first line with quotes."""
+    """Yield line numbers and the number of values of each line, with a fast path before the first quote."""
     blank = _BLANK.replace(separator, "")
     for number, line in enumerate(lines, 1):
         if '"' in line:

@@ -1,4 +1,4 @@
-"""What texts write: plain numbers, numbers with marks and units, dates, or codes and words."""
+"""Recognition of texts: plain numbers, numbers with marks and units, dates, codes and words."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from castlereg.data.dates import is_date
 
-# Missing in every column of text: what pandas takes for missing in a file, and the UCI repository's "?".
+# Missing values in every column of text: those that pandas recognizes in files, and "?" of the UCI repository.
 ALWAYS_MISSING = (
     *("", "?", "NA", "N/A", "n/a", "#N/A", "#NA", "#N/A N/A", "<NA>", "NaN", "nan", "-NaN", "-nan"),
     *("NULL", "null", "None", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
 )
 _ALWAYS = frozenset(ALWAYS_MISSING)
-# The others may be a class or a level, such as the "-" of "+" and "-": they are missing only among numbers and dates.
+# The others may be classes or levels, such as "+" and "-", so they are missing values only among numbers and dates.
 MISSING_MARKS = frozenset([*ALWAYS_MISSING, "-", "--", ".", "na", "Null", "none", "missing", "NaT"])
 
-FEW = 20  # different texts that may be levels whatever they look like
-_MOSTLY = 0.8  # share of numbers, or of dates, from which on other texts are odd ones among them
-_LONGEST = 60  # characters of a number with its marks
+FEW = 20  # up to this many different texts may always be levels
+_MOSTLY = 0.8  # from this share of numbers, or of dates, other texts are exceptions
+_LONGEST = 60  # characters of a number with marks
 _BOOLEANS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
-_CODE = re.compile(r"[+-]?0\d+")  # a leading zero means something in a code only
+_CODE = re.compile(r"[+-]?0\d+")  # only codes have leading zeros
 
 _THOUSANDS = r"\d{1,3}(?:[., '\u00a0\u202f\u2019]\d{3})+"
 _UNITS = (
@@ -39,12 +39,12 @@ _SHORT_YEAR = re.compile(r"\d{1,2}([./-])\d{1,2}\1\d{2}(?: \d{1,2}:\d\d.*)?")
 
 
 def stands_for_missing(text: str) -> bool:
-    """Tell whether a text is a missing value in any column."""
+    """Return whether a text is a missing value in every column."""
     return text.strip() in _ALWAYS
 
 
 def as_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
-    """Read texts as plain numbers or all as booleans, missing-value marks as NaN; None when one of them is neither.
+    """Read texts as plain numbers, or all as booleans, and missing-value marks as NaN; None if this fails.
 
     Examples
     --------
@@ -69,24 +69,24 @@ def _number(text: str) -> float:
 
 
 def are_codes(texts: Sequence[str]) -> bool:
-    """Tell whether digits are codes, such as postal codes: numbers do not begin with 0."""
+    """Return whether digits are codes, such as postal codes: numbers do not start with 0."""
     return any(_CODE.fullmatch(text.strip()) for text in texts)
 
 
 def shown(texts: Sequence[str], most: int = 3) -> str:
-    """Write some texts with quotes, long ones cut."""
+    """Format some texts with quotes, and shorten long ones."""
     return ", ".join(repr(text if len(text) <= 40 else text[:37] + "...") for text in texts[:most])
 
 
 def what_is_wrong(texts: Sequence[str]) -> str | None:
-    """Say why different texts, more than a few and most of them numbers or dates, are neither; None when they are not.
+    """Return why texts that look like numbers or dates cannot be read as such; None if they do not look like them.
 
     Examples
     --------
     >>> what_is_wrong([f"{i},5" for i in range(30)])
     "numbers with decimal commas, such as '0,5', '1,5', '2,5': read them with decimal=',' (--decimal ,)"
     >>> what_is_wrong([*map(str, range(30)), "<5"])
-    "numbers but for '<5': replace them by numbers or missing values"
+    "numbers except for '<5': replace these with numbers or missing values"
     """
     if len(texts) <= FEW or are_codes(texts):
         return None
@@ -99,26 +99,26 @@ def what_is_wrong(texts: Sequence[str]) -> str | None:
         if marked and len(marked) >= len(matches) - len(marked):
             return _of_marks([match.group() for match in marked.values()], list(marked.values()))
         odd = [text for text in texts if text not in plain]
-        return f"numbers but for {shown(odd)}: replace them by numbers or missing values" if odd else None
+        return f"numbers except for {shown(odd)}: replace these with numbers or missing values" if odd else None
     if sum(_SHORT_YEAR.fullmatch(text.strip()) is not None for text in texts) >= _MOSTLY * len(texts):
-        return f"dates with years of two digits, such as {shown(texts)}: write all as 2024-01-31"
+        return f"dates with two-digit years, such as {shown(texts)}: write them all as 2024-01-31"
     if sum(map(is_date, texts[:FEW])) < _MOSTLY * FEW / 2:  # most texts are not dates
         return None
     odd = [text for text in texts if not is_date(text)]
     if FEW < len(texts) - len(odd) >= _MOSTLY * len(texts):
-        reason = f"dates but for {shown(odd)}" if odd else f"dates in several formats, such as {shown(texts)}"
-        return f"{reason}: write all as 2024-01-31"
+        reason = f"dates except for {shown(odd)}" if odd else f"dates in several formats, such as {shown(texts)}"
+        return f"{reason}: write them all as 2024-01-31"
     return None
 
 
 def _of_marks(texts: Sequence[str], matches: Sequence[re.Match[str]]) -> str:
-    """Name the marks that keep numbers from being read, and what to do."""
+    """Return a message that names the marks in numbers, and what to do about them."""
     cores = [match["core"] for match in matches]
     has_decimals = any(re.search(r",(?!\d{3}(?!\d))", core) for core in cores)
     has_thousands = any(re.fullmatch(rf"{_THOUSANDS}(?:[.,]\d+)?", core) for core in cores)
     units = sorted({(match["unit"] or match["currency"] or "").strip() for match in matches} - {""})
-    marks = ["decimal commas"] * has_decimals + ["thousands marks"] * has_thousands + ["units"] * bool(units)
-    removed = ["the thousands marks"] * has_thousands + [shown(units)] * bool(units)
+    marks = ["decimal commas"] * has_decimals + ["thousands separators"] * has_thousands + ["units"] * bool(units)
+    removed = ["the thousands separators"] * has_thousands + [shown(units)] * bool(units)
     advice = f"remove {' and '.join(removed)}, then convert with pd.to_numeric" if removed else ""
     if has_decimals:
         advice = "read them with decimal=',' (--decimal ,)" + (f"; {advice}" if advice else "")
@@ -126,6 +126,6 @@ def _of_marks(texts: Sequence[str], matches: Sequence[re.Match[str]]) -> str:
 
 
 def is_prose(texts: Sequence[str]) -> bool:
-    """Tell free text from names and codes by its number of words."""
+    """Return whether texts are free text rather than names and codes, judged by their number of words."""
     some = texts[:100]
     return sum(len(text.split()) for text in some) > 3 * len(some)

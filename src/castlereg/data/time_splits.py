@@ -1,4 +1,4 @@
-"""Splits by time: validation rows are later than all training rows, and rows of one time are on one side."""
+"""Splits by time: validation rows are later than all training rows, and rows of one time stay together."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from castlereg.options import check_choice, check_integer
 
 
 def time_column_index(time_column: str | int, names: list[str]) -> int:
-    """Find the column of times by its name or index."""
+    """Return the index of the time column, given its name or index."""
     if isinstance(time_column, str):
         check_choice("time_column", time_column, names)
         return names.index(time_column)
     if not isinstance(time_column, int | np.integer) or isinstance(time_column, bool):
         raise ValueError(f"time_column={time_column!r} must be the name or index of a column of X")
     if not -len(names) <= time_column < len(names):
-        raise ValueError(f"time_column={time_column}, and X has {len(names)} columns")
+        raise ValueError(f"time_column={time_column} is out of range: X has {len(names)} columns")
     return int(time_column) % len(names)
 
 
 def times_of(rows: Rows, read: Columns, column: ColumnSchema, j: int) -> NDArray[np.float64]:
-    """Return the time of each coded row; ``read`` is the user's table as it was read, of which ``j`` is the column."""
+    """Return the time of each coded row; ``j`` is the time column of ``read``, the user's table as read."""
     if column.kind == "unusable" and read.types[j].levels is None:  # coded as zeros
         assert rows.index is not None
         times = read.values[rows.index, j].astype(np.float64)
     elif column.is_coded or column.kind == "unusable" or column.holds == "nothing":
-        held = "no values" if column.holds == "nothing" else "text or categories"
-        raise ValueError(f"time_column {column.name!r} holds {held}: it must hold numbers or dates")
+        content = "no values" if column.holds == "nothing" else "text or categories"
+        raise ValueError(f"time_column {column.name!r} has {content}: it must have numbers or dates")
     else:
         times = rows.columns.column(j)
     missing = np.isnan(times)
@@ -47,9 +47,9 @@ def times_of(rows: Rows, read: Columns, column: ColumnSchema, j: int) -> NDArray
 
 
 def time_blocks(times: NDArray[np.float64], groups: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
-    """Number the different times of rows from the earliest on; those that a group spans are one block.
+    """Number the different times of rows from the earliest; times that a group spans form one block.
 
-    Between two blocks the rows can be cut into earlier and later ones that share neither a time nor a group.
+    Splitting rows between two blocks gives earlier and later rows that share neither a time nor a group.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def time_blocks(times: NDArray[np.float64], groups: NDArray[np.int64] | None = N
     first, last = np.full(codes.max() + 1, len(values)), np.zeros(codes.max() + 1, np.int64)
     np.minimum.at(first, codes, numbers)
     np.maximum.at(last, codes, numbers)
-    spanned = np.zeros(len(values) + 1, np.int64)  # groups that begin at or before a time and end after it
+    spanned = np.zeros(len(values) + 1, np.int64)  # groups that start at or before a time and end after it
     np.add.at(spanned, first, 1)
     np.add.at(spanned, last, -1)
     is_new = np.r_[0, np.cumsum(spanned)[: len(values) - 1] == 0]
@@ -75,7 +75,7 @@ def time_blocks(times: NDArray[np.float64], groups: NDArray[np.int64] | None = N
 
 
 def latest_split(blocks: NDArray[np.int64], fraction: float) -> Fold:
-    """Hold out the latest blocks with about a fraction of the rows; both parts are ascending.
+    """Hold out the latest blocks with about a given fraction of the rows; return row numbers in ascending order.
 
     Examples
     --------
@@ -87,8 +87,8 @@ def latest_split(blocks: NDArray[np.int64], fraction: float) -> Fold:
     possible = np.flatnonzero(earlier >= 2)
     if len(possible) == 0:
         raise ValueError(
-            f"{len(blocks)} rows cannot be cut in time into training rows, at least two, and later validation rows: "
-            "they have too few different times, or groups that span all of them; give X_val and y_val"
+            f"{len(blocks)} rows cannot be split by time into at least two training rows and later validation rows: "
+            "there are too few different times, or groups span all of them; pass X_val and y_val"
         )
     wanted = len(blocks) - n_held_out(len(blocks), fraction)
     cut = possible[np.argmin(np.abs(earlier[possible] - wanted))]
@@ -96,7 +96,7 @@ def latest_split(blocks: NDArray[np.int64], fraction: float) -> Fold:
 
 
 def expanding_folds(blocks: NDArray[np.int64], cv: Any) -> list[Fold]:
-    """Cut rows into folds that train on the earlier blocks and leave out the next ones, as TimeSeriesSplit does.
+    """Split rows into folds that train on earlier blocks and leave out the next ones, like TimeSeriesSplit.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def expanding_folds(blocks: NDArray[np.int64], cv: Any) -> list[Fold]:
     n_blocks = int(blocks.max()) + 1
     if cv >= n_blocks:
         raise ValueError(
-            f"cv={cv} folds in time need at least {cv + 1} different times that no group spans, and there are "
+            f"cv={cv} folds by time need at least {cv + 1} different times that no group spans, but there are "
             f"{n_blocks}: lower cv"
         )
     cut = TimeSeriesSplit(n_splits=int(cv)).split(np.empty((n_blocks, 1)))

@@ -1,4 +1,4 @@
-"""Tables written to files, in the format that the suffix names."""
+"""Writing of tables to files, in the format given by the suffix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Writer = Callable[[pd.DataFrame, IO[bytes]], None]
 
 
 def check_table_suffix(path: Path) -> None:
-    """Raise if :func:`write_table` does not know the suffix, or a package that it needs is not installed.
+    """Raise if :func:`write_table` does not support the suffix, or if a required package is not installed.
 
     Examples
     --------
@@ -26,8 +26,8 @@ def check_table_suffix(path: Path) -> None:
     >>> check_table_suffix(Path("prices.doc"))
     Traceback (most recent call last):
     ...
-    ValueError: cannot write a table to 'prices.doc': end its name in .csv, .tsv, .tab, .jsonl, .ndjson (each also
-    with .gz), .parquet, .pq, .feather, .arrow or .xlsx
+    ValueError: cannot write a table to 'prices.doc': use a name that ends in .csv, .tsv, .tab, .jsonl, .ndjson (each
+    also with .gz), .parquet, .pq, .feather, .arrow or .xlsx
     """
     suffix, _ = _suffix(path)
     package, extra = _PACKAGES.get(suffix, ("", ""))
@@ -36,7 +36,7 @@ def check_table_suffix(path: Path) -> None:
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table without its index; the file appears only when it is complete.
+    """Write a table without its index; the file appears only once it is complete.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def _separated(separator: str) -> _Writer:
 
 
 def write_json_lines(frame: pd.DataFrame, file: IO[bytes]) -> None:
-    """Write one JSON object per row: dates as ISO text, every digit of a number, null for what JSON does not have."""
+    """Write one JSON object per row: dates as ISO text, numbers in full precision, null for NaN and infinity."""
     names = [str(name) for name in frame.columns]
     for row in zip(*(frame.iloc[:, j] for j in range(len(names))), strict=True):
         record = {
@@ -93,14 +93,16 @@ def _excel(frame: pd.DataFrame, file: IO[bytes]) -> None:
     from openpyxl.utils.exceptions import IllegalCharacterError
 
     if len(frame) >= _EXCEL_ROWS:
-        raise ValueError(f"an Excel sheet holds {_EXCEL_ROWS - 1:,} rows and the table has {len(frame):,}: write a CSV")
+        raise ValueError(
+            f"an Excel sheet holds {_EXCEL_ROWS - 1:,} rows, but the table has {len(frame):,}: write a CSV"
+        )
     book = Workbook(write_only=True)
     sheet = book.create_sheet("table")
 
     def cell(value: Any) -> Any:
         if isinstance(value, str):
             written = WriteOnlyCell(sheet, value)
-            written.data_type = "s"  # text that begins with = is not a formula
+            written.data_type = "s"  # text that starts with = is not a formula
             return written
         return _in_excel(value)
 
@@ -112,19 +114,19 @@ def _excel(frame: pd.DataFrame, file: IO[bytes]) -> None:
         raise ValueError(f"Excel cannot hold the control character in {str(error)!r}: write a CSV") from None
     finally:
         sheet.close()
-    whole = io.BytesIO()
-    book.save(whole)
-    file.write(whole.getvalue())
+    content = io.BytesIO()
+    book.save(content)
+    file.write(content.getvalue())
 
 
 def _in_excel(value: Any) -> Any:
-    """Return what a cell holds: times with a zone, which Excel does not know, as text."""
+    """Return the value for a cell; times with a zone, which Excel does not support, become text."""
     if pd.isna(value):
         return None
     return str(value) if getattr(value, "tzinfo", None) is not None else value
 
 
-_INFINITE = (float("inf"), float("-inf"))  # neither does JSON have them
+_INFINITE = (float("inf"), float("-inf"))  # not available in JSON either
 _EXCEL_ROWS = 1_048_576
 _TEXT: dict[str, _Writer] = {
     ".csv": _separated(","),
@@ -152,7 +154,7 @@ def _suffix(path: Path) -> tuple[str, bool]:
     if suffix not in (_TEXT if compressed else _WRITERS):
         *others, last = (suffix for suffix in _WRITERS if suffix not in _TEXT)
         raise ValueError(
-            f"cannot write a table to {str(path)!r}: end its name in {', '.join(_TEXT)} (each also with .gz), "
+            f"cannot write a table to {str(path)!r}: use a name that ends in {', '.join(_TEXT)} (each also with .gz), "
             f"{', '.join(others)} or {last}"
         )
     return suffix, compressed
