@@ -98,7 +98,7 @@ def test_refit_with_an_edited_graph_has_its_edges_and_no_others(table: Any) -> N
 @pytest.mark.parametrize(
     ("known", "message"),
     [
-        (EdgeConstraints(required=[("a", "x")]), "name 'x', which is not a node"),
+        (EdgeConstraints(required=[("a", "x")]), "unknown node 'x' in the required edges"),
         ("a -> b", "constraints='a -> b' must be EdgeConstraints"),
     ],
 )
@@ -146,7 +146,7 @@ def test_targets_are_no_inputs_of_each_other(table: Any) -> None:
     X, y = table
     several = pd.DataFrame({"y": y, "z": -y})
     known = EdgeConstraints(required=[("y", "z")])
-    with pytest.raises(ValueError, match="'y' -> 'z' is required, but no target is an input of another"):
+    with pytest.raises(ValueError, match="'y' -> 'z' is required, but a target is never an input for another"):
         CastleRegressor(constraints=known, **QUICK).fit(X, several)
 
 

@@ -17,7 +17,7 @@ def test_weights_of_either_sign_are_edges() -> None:
     ("matrix", "message"),
     [
         (np.zeros((2, 3)), r"graph must be a square matrix, got shape \(2, 3\)"),
-        ([[0, np.nan], [0, 0]], r"graph has NaN at \(0, 1\)"),
+        ([[0, np.nan], [0, 0]], r"graph contains NaN at \(0, 1\)"),
         ([[0, 0], [0, 1]], "graph has a cycle: an edge from node 1 to itself"),
         ([[0, 1], [1, 0]], "graph has a cycle: 0 -> 1 -> 0"),
     ],

@@ -77,8 +77,8 @@ def test_edits_give_another_graph(diamond: CausalGraph) -> None:
     [
         (lambda g: g.with_edge("e", "a"), "'e' -> 'a' closes a cycle: e -> a -> [bc] -> d -> e"),
         (lambda g: g.with_edge("c", "b").reversed_edge("a", "b"), "closes a cycle: b -> a -> c -> b"),
-        (lambda g: g.with_edge("a", "ee"), "name 'ee', which is not a node; did you mean 'e'"),
-        (lambda g: g.with_edge("a", "a"), "loop"),
+        (lambda g: g.with_edge("a", "ee"), "unknown node 'ee' in the edge 'a' -> 'ee'; did you mean 'e'"),
+        (lambda g: g.with_edge("a", "a"), "joins a node to itself"),
         (lambda g: g.with_edge("a", "e", -1), "weight=-1"),
         (lambda g: g.without_edge("b", "a"), "no edge 'b' -> 'a'; reverse 'a' -> 'b' to get it"),
         (lambda g: g.without_edge("a", "e"), "no edge 'a' -> 'e'$"),

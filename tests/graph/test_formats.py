@@ -86,7 +86,7 @@ def test_json_keeps_everything(graph: CausalGraph) -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "not a castlereg graph"),
-        ({"version": 99}, "version 99; this castlereg reads 1"),
+        ({"version": 99}, "version 99; this castlereg reads version 1"),
         ({"weights": [[0, 1]]}, "weights must have 6 rows of 6 numbers"),
         ({"weights": None}, "not a complete graph"),
         ({"nodes": ["a"] * 6}, "different names"),
@@ -125,7 +125,7 @@ def test_what_is_not_a_graph_raises() -> None:
         CausalGraph.from_networkx(nx.DiGraph([("a", "b", {"weight": "heavy"})]), target="b")
     with pytest.raises(ValueError, match="no column 'effect'"):
         CausalGraph.from_edges(pd.DataFrame({"cause": ["a"]}), target="a")
-    with pytest.raises(ValueError, match="names 'z'"):
+    with pytest.raises(ValueError, match="an edge mentions 'z'"):
         CausalGraph.from_edges(pd.DataFrame({"cause": ["a"], "effect": ["z"]}), target="a", nodes=["a", "b"])
     with pytest.raises(ValueError, match="not a DOT digraph"):
         CausalGraph.from_dot("graph { a -- b; }", target="b")

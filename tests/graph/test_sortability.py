@@ -177,24 +177,24 @@ def test_bad_arrays_raise(sortability: Callable[..., float]) -> None:
     values = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(ValueError, match=r"graph must be a square matrix, got shape \(2, 3\)"):
         sortability(values, np.zeros((2, 3)))
-    with pytest.raises(ValueError, match=r"values has shape \(20, 3\), and graph has 4 nodes"):
+    with pytest.raises(ValueError, match=r"values has shape \(20, 3\), but graph has 4 nodes"):
         sortability(values, np.zeros((4, 4)))
     with pytest.raises(ValueError, match="graph has a cycle"):
         sortability(values, CHAIN + CHAIN.T)
     with pytest.raises(ValueError, match="graph has a cycle"):
         sortability(values, np.eye(3))
-    with pytest.raises(ValueError, match=r"graph has NaN at \(0, 2\)"):
+    with pytest.raises(ValueError, match=r"graph contains NaN at \(0, 2\)"):
         sortability(values, [[0, 1, np.nan], [0, 0, 0], [0, 0, 0]])
-    with pytest.raises(ValueError, match="values has infinity in column 1"):
+    with pytest.raises(ValueError, match="values contains infinity in column 1"):
         sortability(values * [1, np.inf, 1], CHAIN)
-    with pytest.raises(ValueError, match="values has no known value in column 2"):
+    with pytest.raises(ValueError, match="values has only missing values in column 2"):
         sortability(values * [1, 1, np.nan], CHAIN)
 
 
 def test_a_bad_criterion_raises() -> None:
-    with pytest.raises(ValueError, match=r"criterion has shape \(2,\), and graph has 3 nodes"):
+    with pytest.raises(ValueError, match=r"criterion has shape \(2,\), but graph has 3 nodes"):
         share_of_arrows_upwards([1, 2], CHAIN)
-    with pytest.raises(ValueError, match="criterion has NaN for node 1"):
+    with pytest.raises(ValueError, match="criterion is NaN for node 1"):
         share_of_arrows_upwards([1, np.nan, 2], CHAIN)
 
 

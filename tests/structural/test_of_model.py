@@ -98,7 +98,7 @@ def test_what_cannot_be_is_rejected(
         model.structural_model(X=table[0])
     with pytest.raises(ValueError, match="the graph has no node 'visit'"):
         model.structural_model(CausalGraph.from_edges(known.edges(), "risk"))
-    with pytest.raises(ValueError, match="name 'Risk', which is not a node"):
+    with pytest.raises(ValueError, match="unknown node 'Risk' in the graph"):
         model.structural_model(CausalGraph.from_weights(np.zeros((2, 2)), ["age", "Risk"], "Risk"))
     with pytest.raises(ValueError, match="must be a CausalGraph"):
         model.structural_model("a -> b")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The learned graph: reading, editing, drawing and scoring it, and what users know about it.
+"""The learned graph: reading, editing, drawing and scoring it, and constraints on its edges.
 
 ``scores`` compares a graph with a known one, ``sortability`` with the scale and the predictability of the columns.
 """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 AGREEMENT = 0.75  # a direction on which a smaller share of the networks agrees is uncertain
-LEFT_OUT_ROWS = "left-out rows"  # what the confidence comes from, if not from the agreement of networks
+LEFT_OUT_ROWS = "left-out rows"  # the source of the confidence, if it is not the agreement of networks
 NOT_PROOF = "A prediction aid, not proof of cause."
 FOR_CONFIDENCE = "fit with n_members=20, bootstrap=True, or by cross-validation"
 
@@ -31,7 +31,7 @@ FOR_CONFIDENCE = "fit with n_members=20, bootstrap=True, or by cross-validation"
 class CausalGraph(GraphFormats):
     """The directed acyclic graph that one or several networks have learned.
 
-    A prediction aid, not proof of cause; :meth:`from_members` says how it is built. A graph is immutable:
+    A prediction aid, not proof of cause; :meth:`from_members` describes how it is built. A graph is immutable:
     :meth:`with_edge` and the other edits return a new one.
 
     Attributes
@@ -47,7 +47,7 @@ class CausalGraph(GraphFormats):
     traits : ColumnTraits or None
         Scale and predictability of the columns of the training table; see :attr:`sortability`.
     agreement_of : str
-        Which networks the confidence compares, such as "10 networks of cross-validation"; empty if it is not known.
+        The networks that the confidence compares, such as "10 networks of cross-validation"; empty if not known.
 
     Examples
     --------
@@ -66,7 +66,8 @@ class CausalGraph(GraphFormats):
         super().__post_init__()
         names = list(self.names)
         if len(names) != len(self.weight_array) or len(set(names)) != len(names):
-            raise ValueError(f"{len(self.weight_array)} nodes need as many different names, got {names}")
+            n_nodes = len(self.weight_array)
+            raise ValueError(f"{n_nodes} nodes need {n_nodes} different names, got {names}")
         for target in self.targets:
             if target not in names:
                 raise ValueError(f"target {target!r} is not among the nodes {names}")
@@ -98,27 +99,27 @@ class CausalGraph(GraphFormats):
     ) -> CausalGraph:
         """Build one graph from the mean weights of several networks, with the confidence from the graph of each.
 
-        Edges are kept from the strongest down, skipping each that would close a cycle. Confidence and direction of a
-        single network are NaN, except for required edges, which have 1.
+        Edges are added from the strongest down; those that would close a cycle are skipped. Confidence and direction
+        of a single network are NaN, except for required edges, which have 1.
 
         Parameters
         ----------
         weights : array of shape (networks, nodes, nodes)
             ``weights[i, j, k]`` is the weight of j -> k, the paper's ``M``.
         names : sequence of str
-            A different one for each node.
+            One for each node, all different.
         target : str or sequence of str
             One of the names, or several.
         threshold : float
             Mean weights below it are not edges.
         replicas : array of shape (networks, nodes, nodes), optional
-            Networks whose graphs give the confidence; by default the same.
+            Networks whose graphs determine the confidence; by default ``weights``.
         required : array of bool, shape (nodes, nodes), optional
-            Edges that are kept whatever their weight.
+            Edges that are kept regardless of their weight.
         traits : ColumnTraits, optional
-            Of the training table.
+            Traits of the training table.
         agreement_of : str
-            What the networks are, for the summary; by default how many.
+            Description of the networks for the summary; by default their number.
 
         Examples
         --------
@@ -151,7 +152,7 @@ class CausalGraph(GraphFormats):
     def above(self, threshold: float) -> CausalGraph:
         """Return the graph of the learned weights that reach a threshold; 0 keeps all of them.
 
-        The graph is cut anew from the learned weights: edits, and required edges below the threshold, are lost.
+        The graph is rebuilt from the learned weights, so edits and required edges below the threshold are lost.
         """
         check_number("threshold", threshold, least=0)
         cut, dropped = _cut(self.learned_array, threshold, None)
@@ -161,7 +162,7 @@ class CausalGraph(GraphFormats):
 
     @property
     def target(self) -> str:
-        """Name of the target, the first of several."""
+        """Name of the target; the first one if there are several."""
         return self.targets[0]
 
     @property
@@ -182,11 +183,11 @@ class CausalGraph(GraphFormats):
         return self.names.index(node)
 
     def parents(self, node: str) -> list[str]:
-        """Name the causes of a node, strongest first."""
+        """Return the causes of a node, strongest first."""
         return self._strongest_first(self.weight_array[:, self.index(node)])
 
     def children(self, node: str) -> list[str]:
-        """Name the effects of a node, strongest first."""
+        """Return the effects of a node, strongest first."""
         return self._strongest_first(self.weight_array[self.index(node)])
 
     def _strongest_first(self, weights: NDArray[np.float64]) -> list[str]:
@@ -194,11 +195,11 @@ class CausalGraph(GraphFormats):
         return [self.names[k] for k in order if weights[k] > 0]
 
     def ancestors(self, node: str) -> list[str]:
-        """Name the nodes with a directed path to a node, in topological order."""
+        """Return the nodes with a directed path to a node, in topological order."""
         return self._reached(self.edge_array.T, self.index(node))
 
     def descendants(self, node: str) -> list[str]:
-        """Name the nodes with a directed path from a node, in topological order."""
+        """Return the nodes with a directed path from a node, in topological order."""
         return self._reached(self.edge_array, self.index(node))
 
     def _reached(self, steps: NDArray[np.bool_], k: int) -> list[str]:
@@ -206,16 +207,16 @@ class CausalGraph(GraphFormats):
         return self._in_order(set(reached.tolist()) - {k})
 
     def markov_blanket(self, node: str) -> list[str]:
-        """Name the parents, the children and the children's other parents of a node, in topological order.
+        """Return the parents, the children and the children's other parents of a node, in topological order.
 
-        If the graph is right, no other node says more about this one once these are known.
+        If the graph is right and these nodes are known, the other nodes add no information about this one.
         """
         edges, k = self.edge_array, self.index(node)
         blanket = edges[:, k] | edges[k] | edges[:, edges[k]].any(axis=1)
         return self._in_order(set(np.flatnonzero(blanket).tolist()) - {k})
 
     def topological_order(self) -> list[str]:
-        """Name all nodes, causes before their effects; otherwise nodes stay in the order of the names."""
+        """Return all nodes, causes before their effects; nodes that may be in any order keep that of the names."""
         return self._in_order(set(range(len(self.names))))
 
     def _structure(self) -> nx.DiGraph:
@@ -242,7 +243,7 @@ class CausalGraph(GraphFormats):
 
     @property
     def confidence_note(self) -> str:
-        """What confidence and direction are; empty if they are not known."""
+        """Sentences that explain confidence and direction; empty if they are not known."""
         if self.agreement_of == LEFT_OUT_ROWS:
             return (
                 "Confidence and direction are probabilities, by how much less likely left-out rows are under the best "
@@ -256,7 +257,7 @@ class CausalGraph(GraphFormats):
         )
 
     def uncertain_edges(self) -> pd.DataFrame:
-        """List the edges whose ``direction`` is below 0.75: the rows do not show it, or the networks disagree.
+        """Return the edges whose ``direction`` is below 0.75: the rows do not determine it, or the networks disagree.
 
         Pictures show these edges dashed and without arrow heads.
 
@@ -273,7 +274,7 @@ class CausalGraph(GraphFormats):
         return edges[edges["direction"] < AGREEMENT].reset_index(drop=True)
 
     def summary(self) -> str:
-        """Describe the graph in a few lines, and how far to trust it."""
+        """Describe the graph and how far to trust it, in a few lines."""
         edges, uncertain = self.edges(), self.uncertain_edges()
         lines = [f"{len(self.names)} nodes, {len(edges)} edges."]
         if self.threshold or self.dropped_weight:
@@ -329,12 +330,12 @@ class CausalGraph(GraphFormats):
         return self._edited(*self._present(cause, effect), 0.0)
 
     def reversed_edge(self, cause: str, effect: str) -> CausalGraph:
-        """Return the graph with an edge reversed, of the same weight."""
+        """Return the graph with an edge reversed; the weight stays the same."""
         weight = float(self.weight_array[self._present(cause, effect)])
         return self.without_edge(cause, effect).with_edge(effect, cause, weight)
 
     def _edited(self, j: int, k: int, weight: float) -> CausalGraph:
-        """Change an edge; the user is sure of it."""
+        """Change the weight of an edge; edits count as certain."""
         weights, confidence = self.weight_array.copy(), self.confidence_array.copy()
         direction = self.direction_array.copy()
         weights[j, k] = weight
@@ -345,9 +346,9 @@ class CausalGraph(GraphFormats):
     def _edge(self, cause: str, effect: str) -> tuple[int, int]:
         for name in (cause, effect):
             if name not in self.names:
-                raise ValueError(unknown_node(name, self.names, "the edge's ends"))
+                raise ValueError(unknown_node(name, self.names, f"the edge {cause!r} -> {effect!r}"))
         if cause == effect:
-            raise ValueError(f"the edge {cause!r} -> {effect!r} is a loop")
+            raise ValueError(f"the edge {cause!r} -> {effect!r} joins a node to itself; pass two different nodes")
         return self.names.index(cause), self.names.index(effect)
 
     def _present(self, cause: str, effect: str) -> tuple[int, int]:
@@ -360,16 +361,16 @@ class CausalGraph(GraphFormats):
     # --- pictures ----------------------------------------------------------------------------------
 
     def plot(self, ax: Axes | None = None, *, max_edges: int | None = None) -> Axes:
-        """Draw the strongest edges with matplotlib, causes left of their effects.
+        """Draw the strongest edges with matplotlib, with causes to the left of their effects.
 
-        The width of a line is the weight of its edge, its opacity the confidence, or the weight where that is not
-        known. Where the direction is unknown, the line is dashed and has no arrow head. The caption says
-        how many of the edges are shown.
+        The width of a line shows the weight of its edge; the opacity shows the confidence, or the weight if the
+        confidence is not known. If the direction is unknown, the line is dashed and has no arrow head. The caption
+        states how many of the edges are shown.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            By default new axes, as large as the picture needs.
+            By default new axes that fit the picture.
         max_edges : int, optional
             By default twice the number of nodes.
         """
@@ -384,7 +385,7 @@ class CausalGraph(GraphFormats):
         return draw_heat_map(self, ax)
 
     def plot_neighbourhood(self, node: str | None = None, ax: Axes | None = None, *, max_nodes: int = 30) -> Axes:
-        """Draw a node, its Markov blanket and the nodes one step further: the view for large graphs.
+        """Draw a node, its Markov blanket and the nodes one step further: a view for large graphs.
 
         Parameters
         ----------
@@ -393,14 +394,14 @@ class CausalGraph(GraphFormats):
         ax : matplotlib Axes, optional
             By default new axes.
         max_nodes : int
-            Limit on the nodes drawn, strongest first.
+            Maximum number of nodes; the strongest are drawn.
         """
         from castlereg.graph.drawing.plot import draw_neighbourhood
 
         return draw_neighbourhood(self, node, ax, max_nodes)
 
     def to_svg(self, *, max_edges: int | None = None, nodes: Iterable[str] | None = None) -> str:
-        """Draw the picture of :meth:`plot` as an SVG element for a file or HTML, with tooltips, without matplotlib.
+        """Draw the picture of :meth:`plot` as an SVG element with tooltips; matplotlib is not needed.
 
         Parameters
         ----------
@@ -429,7 +430,7 @@ class CausalGraph(GraphFormats):
 def _cut(
     learned: NDArray[np.float64], threshold: float, required: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.float64], float]:
-    """Drop weak edges and those that close a cycle; return the rest and the share of weight lost to cycles."""
+    """Drop weak edges and those that close a cycle; return the other weights and the share lost to cycles."""
     enough = learned >= threshold if required is None else (learned >= threshold) | required
     strong = np.where(enough, learned, 0.0)
     cut, total = acyclic_cut(strong, required), float(strong.sum())

@@ -1,4 +1,4 @@
-"""What the user knows about the graph, checked and turned into allowed and required edges."""
+"""Constraints on the edges of the graph, checked and turned into allowed and required edges."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True)
 class EdgeConstraints:
-    """Edges that are known to be in the graph or not, by the names of columns and targets.
+    """Edges known to be in the graph, or known not to be, by the names of columns and targets.
 
-    They hold during training: a forbidden edge has no weights, a required one is exempt from the sparsity penalty.
+    They hold during training: a forbidden edge has no weights, and a required one is exempt from the sparsity penalty.
     Edges that would close a cycle with required ones are forbidden too.
 
     Parameters
@@ -32,13 +32,13 @@ class EdgeConstraints:
     required : iterable of (cause, effect)
         Edges that are in the graph.
     forbidden : iterable of (cause, effect)
-        Edges that are not.
+        Edges that are not in the graph.
     tiers : sequence of sequence of str, optional
         Groups of nodes in order of time: no node causes a node of an earlier tier. Nodes in no tier are free.
     sinks : iterable of str
-        Nodes that cause nothing.
+        Nodes without effects.
     sources : iterable of str
-        Nodes that nothing causes.
+        Nodes without causes.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class EdgeConstraints:
         for i, tier in enumerate(self.tiers or ()):
             for name in tier:
                 if tier_of.setdefault(name, i) != i:
-                    raise ValueError(f"{name!r} is in two tiers, {tier_of[name]} and {i}")
+                    raise ValueError(f"{name!r} is in two tiers, {tier_of[name]} and {i}; keep it in one of them")
         for earlier, later in combinations(self.tiers or (), 2):
             forbid([index[n] for n in later], [index[n] for n in earlier], "its effect is in an earlier tier")
 
@@ -107,7 +107,7 @@ class EdgeConstraints:
         for cause, effect in self.required:
             edge = index[cause], index[effect]
             if cause == effect:
-                raise ValueError(f"the required edge {cause!r} -> {effect!r} is a loop")
+                raise ValueError(f"the required edge {cause!r} -> {effect!r} joins a node to itself; remove it")
             if not allowed[edge]:
                 raise ValueError(f"the edge {cause!r} -> {effect!r} is required, but {why[edge]}")
             required[edge] = True
@@ -121,16 +121,24 @@ class EdgeConstraints:
 
 def rules_of_graph(graph: CausalGraph, names: Sequence[str], known: EdgeRules) -> EdgeRules:
     """Allow and require exactly the edges of a graph, whose nodes may be in any order and which must obey ``known``."""
-    ways = ((graph.names, names, "the graph's nodes"), (names, graph.names, "the table's columns"))
-    for given, expected, where in ways:
-        for name in given:
-            if name not in expected:
-                raise ValueError(unknown_node(name, expected, where))
+    for name in graph.names:
+        if name not in names:
+            raise ValueError(unknown_node(name, names, "the graph"))
+    for name in names:
+        if name not in graph.names:
+            raise ValueError(
+                f"the graph has no node {name!r}, which is a column or target of the table; "
+                f"its nodes are {', '.join(map(repr, graph.names))}"
+            )
     edges = graph.weights.loc[list(names), list(names)].to_numpy() != 0
-    for wrong, rule in ((edges & ~known.allowed, "forbid"), (known.required & ~edges, "require")):
+    conflicts = (
+        (edges & ~known.allowed, "forbid", "has it"),
+        (known.required & ~edges, "require", "does not have it"),
+    )
+    for wrong, rule, contradiction in conflicts:
         for cause, effect in np.argwhere(wrong)[:1]:
             raise ValueError(
-                f"the constraints {rule} the edge {names[cause]!r} -> {names[effect]!r}; the graph does not"
+                f"the constraints {rule} the edge {names[cause]!r} -> {names[effect]!r}, but the graph {contradiction}"
             )
     return EdgeRules(edges, edges)
 
@@ -138,7 +146,7 @@ def rules_of_graph(graph: CausalGraph, names: Sequence[str], known: EdgeRules) -
 def graph_rules(
     constraints: EdgeConstraints | None, graph: CausalGraph | None, names: Sequence[str], n_targets: int
 ) -> EdgeRules | None:
-    """Return what constraints and a given graph say of the edges between nodes of these names, the targets last."""
+    """Return the edge rules of the constraints and of a given graph; the last ``n_targets`` names are the targets."""
     from castlereg.graph.causal_graph import CausalGraph
 
     if not isinstance(constraints, EdgeConstraints | None):
@@ -150,16 +158,18 @@ def graph_rules(
     rules = (constraints or EdgeConstraints()).rules(names)
     if graph is not None:
         rules = rules_of_graph(graph, names, rules)
-    targets = names[-n_targets:]  # no target is known when another one is predicted
+    targets = names[-n_targets:]  # a target is not known when another is predicted
     for j, k in np.argwhere(rules.required[-n_targets:, -n_targets:]):
-        raise ValueError(f"{targets[j]!r} -> {targets[k]!r} is required, but no target is an input of another")
+        raise ValueError(
+            f"the edge {targets[j]!r} -> {targets[k]!r} is required, but a target is never an input for another"
+        )
     return rules
 
 
 def unknown_node(name: Any, names: Sequence[str], where: str) -> str:
-    """Return the message for a name that is not a node, with the nearest node or all of them."""
+    """Return the error message for a name that is not a node, with the closest node name or all of them."""
     hint = did_you_mean(str(name), names) or f"; the nodes are {', '.join(map(repr, names))}"
-    return f"{where} name {name!r}, which is not a node{hint}"
+    return f"unknown node {name!r} in {where}{hint}"
 
 
 def _edges(option: str, edges: Any) -> tuple[Edge, ...]:
@@ -168,7 +178,7 @@ def _edges(option: str, edges: Any) -> tuple[Edge, ...]:
     edges = tuple(edges)
     for edge in edges:
         if isinstance(edge, str) or not hasattr(edge, "__len__") or len(edge) != 2:
-            raise ValueError(f"{option} has {edge!r}, which is not a pair (cause, effect)")
+            raise ValueError(f"{option} contains {edge!r}, which is not a pair (cause, effect)")
     return tuple((cause, effect) for cause, effect in edges)
 
 

@@ -23,7 +23,7 @@ _JSON_FORMAT, _JSON_VERSION = "castlereg graph", 1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GraphFormats:
-    """Arrays of a graph, and the formats to write them in and read them from; see :class:`CausalGraph`."""
+    """Arrays of a graph, and conversions to and from other formats; see :class:`CausalGraph`."""
 
     names: tuple[str, ...]
     targets: tuple[str, ...]
@@ -46,9 +46,9 @@ class GraphFormats:
 
     @property
     def edge_array(self) -> NDArray[np.bool_]:
-        """Where there are edges: the one definition that lists, pictures, files and counts share.
+        """Boolean array of the edges, which all lists, pictures, files and counts use.
 
-        These are the learned weights that reach the threshold, without those that close a cycle, and with edits.
+        The edges are the learned weights that reach the threshold and do not close a cycle, with the user's edits.
         """
         present: NDArray[np.bool_] = self.weight_array > 0
         return present
@@ -71,9 +71,9 @@ class GraphFormats:
     def confidence(self) -> pd.DataFrame:
         """``confidence.loc[a, b]``: the share of networks with a strong edge between the two, in either direction.
 
-        See :func:`castlereg.acyclicity.cut.strong_edges`; ``agreement_of`` says which networks. NaN where it is not
-        known: one network cannot agree with itself. Fit with ``n_members=20, bootstrap=True``, or by cross-validation.
-        Edges that the user required or edited have 1.
+        See :func:`castlereg.acyclicity.cut.strong_edges`; ``agreement_of`` describes the networks. NaN where it is not
+        known, as for a single network. Fit with ``n_members=20, bootstrap=True``, or by cross-validation.
+        Edges that the user required or edited have confidence 1.
         """
         return self._named(self.confidence_array)
 
@@ -81,7 +81,7 @@ class GraphFormats:
     def direction(self) -> pd.DataFrame:
         """``direction.loc[cause, effect]``: of the networks that join the two, the share with this direction.
 
-        NaN where no network joins them, and wherever the confidence is not known.
+        NaN where no network joins them, and where the confidence is not known.
         """
         return self._named(self.direction_array)
 
@@ -90,7 +90,7 @@ class GraphFormats:
         return pd.DataFrame(values.copy(), index=names, columns=names)
 
     def edges(self) -> pd.DataFrame:
-        """List the edges, strongest first: ``cause``, ``effect``, ``weight``, ``confidence``, ``direction``.
+        """Return the edges, strongest first: ``cause``, ``effect``, ``weight``, ``confidence``, ``direction``.
 
         Confidence and direction are NaN for the graph of one network; see :attr:`confidence`.
         """
@@ -110,14 +110,14 @@ class GraphFormats:
 
     @classmethod
     def from_edges(cls, edges: pd.DataFrame, target: str | Sequence[str], nodes: Sequence[str] | None = None) -> Self:
-        """Read a DataFrame as from :meth:`edges`, with at least the columns ``cause`` and ``effect``.
+        """Build a graph from a DataFrame such as that of :meth:`edges`, with the columns ``cause`` and ``effect``.
 
         Parameters
         ----------
         edges : DataFrame
         target : str or sequence of str
         nodes : sequence of str, optional
-            All nodes in order; by default those of the edges, then the target.
+            All nodes in order; by default the nodes of the edges, then the target.
 
         Examples
         --------
@@ -137,17 +137,17 @@ class GraphFormats:
         names = list(dict.fromkeys([*ends, *targets])) if nodes is None else list(nodes)
         unknown = next((end for end in ends if end not in names), None)
         if unknown is not None:
-            raise ValueError(f"an edge names {unknown!r}, which is not among the nodes {names}")
+            raise ValueError(f"an edge mentions {unknown!r}, which is not among the nodes {names}")
         graph = nx.DiGraph()
         graph.add_nodes_from(names)
-        given = [column for column in _ATTRIBUTES if column in edges]
-        graph.update(nx.from_pandas_edgelist(edges, "cause", "effect", given or None, create_using=nx.DiGraph))
+        attributes = [column for column in _ATTRIBUTES if column in edges]
+        graph.update(nx.from_pandas_edgelist(edges, "cause", "effect", attributes or None, create_using=nx.DiGraph))
         return cls.from_networkx(graph, targets)
 
     def to_networkx(self) -> nx.DiGraph:
         """Convert to a networkx graph; edges have ``weight``, ``confidence`` and ``direction``, nodes ``target``.
 
-        What is not known is left out.
+        Attributes that are not known are omitted.
         """
         import networkx as nx
 
@@ -161,7 +161,7 @@ class GraphFormats:
     def from_networkx(cls, graph: nx.DiGraph, target: str | Sequence[str] | None = None) -> Self:
         """Read a networkx graph; a missing ``weight`` is 1, other missing attributes are not known (NaN).
 
-        Without ``target`` the nodes' attribute names it.
+        By default the targets are the nodes whose attribute ``target`` is true.
         """
         if not graph.is_directed():
             raise ValueError("the graph is undirected; a causal graph needs directed edges")
@@ -169,7 +169,7 @@ class GraphFormats:
             marked = graph.nodes(data="target")
             target = [str(node) for node, value in marked if str(value).strip('"').lower() in ("1", "true")]
             if not target:
-                raise ValueError("no node has the attribute 'target'; pass target=")
+                raise ValueError("no node has a true attribute 'target'; pass target=...")
         index = {node: k for k, node in enumerate(graph)}
         weights = np.zeros((len(index), len(index)))
         confidence, direction = np.full((2, *weights.shape), np.nan)
@@ -188,7 +188,7 @@ class GraphFormats:
         return cls(tuple(map(str, graph)), targets, weights, weights, confidence, direction)
 
     def to_dot(self) -> str:
-        """Write the graph in DOT, the language of Graphviz: causes left, wide lines for strong edges."""
+        """Write the graph in DOT, the language of Graphviz, with causes on the left and wide lines for strong edges."""
         heaviest = self.weight_array.max(initial=0.0) or 1.0
         lines = ["digraph {", "  rankdir=LR;", "  node [shape=box, style=rounded];"]
         for name in self.names:
@@ -223,7 +223,7 @@ class GraphFormats:
         return cls.from_networkx(graph, target)
 
     def to_gml(self) -> str:
-        """Write the graph as GML, which DoWhy reads among others."""
+        """Write the graph as GML, which DoWhy and other programs read."""
         import networkx as nx
 
         graph = self.to_networkx()
@@ -239,7 +239,7 @@ class GraphFormats:
         return cls.from_networkx(nx.parse_gml(text), target)
 
     def to_json(self) -> str:
-        """Write the whole graph as JSON, numbers exactly; null for what is not known."""
+        """Write the complete graph as JSON, with exact numbers and null for unknown ones."""
         content = {
             "format": _JSON_FORMAT,
             "version": _JSON_VERSION,
@@ -263,7 +263,9 @@ class GraphFormats:
         if not isinstance(content, dict) or content.get("format") != _JSON_FORMAT:
             raise ValueError("the JSON is not a castlereg graph")
         if content.get("version") != _JSON_VERSION:
-            raise ValueError(f"the graph has version {content.get('version')!r}; this castlereg reads {_JSON_VERSION}")
+            raise ValueError(
+                f"the graph has version {content.get('version')!r}; this castlereg reads version {_JSON_VERSION}"
+            )
         try:
             names, targets = tuple(map(str, content["nodes"])), tuple(map(str, content["targets"]))
             n = len(names)
@@ -285,19 +287,19 @@ class GraphFormats:
 def _index(names: Sequence[str]) -> pd.Index:
     try:
         return pd.Index(list(names))
-    except UnicodeEncodeError:  # text of Arrow cannot hold every name
+    except UnicodeEncodeError:  # Arrow strings cannot represent every name
         return pd.Index(list(names), dtype=object)
 
 
 def _plain(values: Any) -> Any:
-    """Return an array as lists, None for NaN."""
+    """Return an array as nested lists, with None for NaN."""
     array = np.array(values, dtype=object)
     array[np.isnan(values)] = None
     return array.tolist()
 
 
 def _known(values: Sequence[float]) -> dict[str, float]:
-    """Name the attributes of an edge, without those that are NaN."""
+    """Return the attributes of an edge by name, without those that are NaN."""
     return {name: float(value) for name, value in zip(_ATTRIBUTES, values, strict=True) if not np.isnan(value)}
 
 

@@ -1,7 +1,7 @@
 """Scores of a learned graph against a known one.
 
 Graphs are arrays of shape (nodes, nodes), with the nodes in the same order: ``graph[j, k]`` is not zero for an edge
-j -> k. The known graph, ``truth``, has no cycles; the learned one may have some, unless a function says otherwise.
+j -> k. The known graph, ``truth``, has no cycles; the learned one may have some, unless a function states otherwise.
 :func:`graph_scores` takes DataFrames and matches nodes by name.
 """
 
@@ -38,14 +38,14 @@ def structural_hamming_distance(graph: ArrayLike, truth: ArrayLike) -> int:
 
 
 def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
-    """Score the edges with their directions: a reversed edge is a false one.
+    """Score the edges with their directions: a reversed edge counts as wrong.
 
     Returns
     -------
     dict of str to float
         ``precision`` is the share of the learned edges that are true, ``false_discovery_rate`` the share that are not,
         ``recall`` the share of the true edges that were learned, and ``f1`` the harmonic mean of precision and recall.
-        A share of no edges is 0, so that a graph without edges has precision 0 and false discovery rate 0.
+        A share of no edges is 0: a graph without edges has precision 0 and false discovery rate 0.
 
     Examples
     --------
@@ -57,12 +57,12 @@ def edge_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
 
 
 def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
-    """Score which nodes are joined by an edge, whatever its direction: a reversed edge is a true one.
+    """Score the edges without their directions: a reversed edge counts as right.
 
     Returns
     -------
     dict of str to float
-        As from :func:`edge_scores`, of pairs of nodes in place of edges.
+        As from :func:`edge_scores`, but for unordered pairs of nodes.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def skeleton_scores(graph: ArrayLike, truth: ArrayLike) -> dict[str, float]:
 
 
 def direction_accuracy(graph: ArrayLike, truth: ArrayLike) -> float:
-    """Return the share of right directions among the true edges that were learned in either direction.
+    """Return the share of correct directions among the true edges that were learned in either direction.
 
     Returns
     -------
@@ -94,20 +94,22 @@ def direction_accuracy(graph: ArrayLike, truth: ArrayLike) -> float:
 
 
 def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
-    """Score the ranking of the weights, best when all true edges weigh more than all others; needs no threshold.
+    """Score the ranking of the weights, which is best if all true edges weigh more than all others.
+
+    No threshold is needed.
 
     Parameters
     ----------
     weights : array of shape (nodes, nodes)
-        Larger the surer an edge is; pass absolute values of signed coefficients. The diagonal does not count.
+        Larger for more certain edges; pass absolute values of signed coefficients. The diagonal is ignored.
     truth : array of shape (nodes, nodes)
 
     Returns
     -------
     dict of str to float
         ``auroc`` is the share of pairs of a true edge and a false one in which the true one weighs more, 0.5 for
-        guesses. ``average_precision`` is the precision averaged over the true edges from the strongest down, for
-        guesses about the share of the possible edges that are true. Both are NaN if there is no true edge.
+        guesses. ``average_precision`` is the precision averaged over the true edges from the strongest down; for
+        guesses it is about the share of the possible edges that are true. Both are NaN if there is no true edge.
 
     Examples
     --------
@@ -133,20 +135,19 @@ def structural_intervention_distance(graph: ArrayLike, truth: ArrayLike) -> int:
     The effect of a cause on another node can be computed from data by adjusting for the parents of the cause. Here the
     parents are those of the learned graph, and an ordered pair (cause, effect) is wrong when adjusting for them is not
     valid in the true graph. If the effect is itself a learned parent of the cause, the learned graph says that there is
-    no effect: this is wrong when the true graph has a directed path from the cause to it.
-        Both without cycles.
+    no effect: this is wrong when the true graph has a directed path from the cause to it. Both graphs must be acyclic.
 
     Returns
     -------
     int
-        From 0 to ``nodes * (nodes - 1)``. Extra edges alone do not count. Swapping the two graphs changes the distance.
+        From 0 to ``nodes * (nodes - 1)``. Extra edges do not count on their own. Swapping the two graphs changes the
+        distance.
 
     Notes
     -----
     Adjusting is valid under two conditions (Shpitser, VanderWeele and Robins, 2010). No node on a directed path from
-    the cause to the effect is adjusted for, nor a descendant of one; the cause itself does not count here. And all
-    other paths are blocked: cause and effect are d-separated by the adjusted nodes once the first edges of the directed
-    paths are taken away.
+    the cause to the effect is adjusted for, nor a descendant of one, except the cause itself. And all other paths are
+    blocked: the adjusted nodes d-separate cause and effect once the first edges of the directed paths are removed.
 
     Examples
     --------
@@ -174,7 +175,7 @@ def graph_scores(
 ) -> pd.Series:
     """Compute all scores of a learned graph against a known one, with nodes matched by name.
 
-    Every weight that is not zero is an edge. To score only the strong edges, pass a DataFrame of them; see
+    Every weight that is not zero counts as an edge. To score only strong edges, pass a DataFrame of them; see
     :func:`castlereg.acyclicity.cut.strong_edges`.
 
     Parameters
@@ -184,7 +185,8 @@ def graph_scores(
     truth : DataFrame
         The known graph, without cycles, with the same names in any order.
     weights : DataFrame, optional
-        For :func:`ranking_scores`; by default the ``learned_weights`` of a CausalGraph, and NaN for a DataFrame.
+        Weights for :func:`ranking_scores`; by default the ``learned_weights`` of a CausalGraph. Without weights, as by
+        default for a DataFrame, these scores are NaN.
 
     Returns
     -------
@@ -267,18 +269,18 @@ def _learned_and_true(
 
 def _check_same_shape(name: str, values: NDArray[Any], truth: NDArray[np.bool_]) -> None:
     if values.shape != truth.shape:
-        raise ValueError(f"{name} has shape {values.shape}, truth has shape {truth.shape}; they must be the same")
+        raise ValueError(f"{name} has shape {values.shape}, truth has shape {truth.shape}; the shapes must be the same")
 
 
 def _in_order(frame_name: str, frame: pd.DataFrame, names: list[str]) -> NDArray[np.float64]:
-    for axis, given in (("rows", frame.index), ("columns", frame.columns)):
+    for axis, labels in (("rows", frame.index), ("columns", frame.columns)):
         problems = {
-            "no": [name for name in names if name not in given],
-            "unknown": [name for name in given if name not in names],
-            "repeated": given[given.duplicated()].unique(),
+            "missing": [name for name in names if name not in labels],
+            "unknown": [name for name in labels if name not in names],
+            "duplicate": labels[labels.duplicated()].unique(),
         }
-        for problem, which in problems.items():
-            if len(which):
-                listed = ", ".join(map(repr, which))
-                raise ValueError(f"{frame_name} has {problem} {listed} in its {axis}; the nodes are {names}")
+        for problem, affected in problems.items():
+            if len(affected):
+                listed = ", ".join(map(repr, affected))
+                raise ValueError(f"{frame_name} has {problem} {axis}: {listed}; the nodes are {names}")
     return frame.loc[names, names].to_numpy(dtype=np.float64)

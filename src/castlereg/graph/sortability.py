@@ -18,12 +18,12 @@ def square_matrix(name: str, matrix: ArrayLike) -> NDArray[np.float64]:
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {values.shape}")
     if np.isnan(values).any():
-        raise ValueError(f"{name} has NaN at {tuple(np.argwhere(np.isnan(values))[0].tolist())}")
+        raise ValueError(f"{name} contains NaN at {tuple(np.argwhere(np.isnan(values))[0].tolist())}")
     return values
 
 
 def edge_matrix(name: str, matrix: ArrayLike, *, acyclic: bool = True) -> NDArray[np.bool_]:
-    """Return where there are edges; none may join a node to itself, and by default there may be no cycle at all."""
+    """Return which entries are edges; raise for an edge from a node to itself and, by default, for any cycle."""
     present = square_matrix(name, matrix) != 0
     if np.diag(present).any():
         raise ValueError(f"{name} has a cycle: an edge from node {int(np.diag(present).argmax())} to itself")
@@ -35,34 +35,35 @@ def edge_matrix(name: str, matrix: ArrayLike, *, acyclic: bool = True) -> NDArra
 
 Array = NDArray[np.float64]
 
-_TELLING = 0.8  # a remark is made if more than this share of the paths, or less than the rest of it, follow an order
-_MOST_COLUMNS = 150  # a regression for each, where some are sums of others
+_TELLING = 0.8  # remark on an order that more than this share of the paths follow, or less than 1 minus this share
+_MOST_COLUMNS = 150  # each needs a separate regression if some are sums of others
 
 
 def varsortability(values: ArrayLike, graph: ArrayLike) -> float:
     """Return the share of directed paths that lead to a column with more variance than the one where they start.
 
     This is the measure of Reisach, Seiler and Weichwald (2021). Noise adds up along the arrows of many simulated
-    graphs, so the order of the variances gives the arrows away; the units of real columns are arbitrary.
+    graphs, so the order of the variances reveals the arrows; the units of real columns are arbitrary.
 
     Parameters
     ----------
     values : array of shape (rows, nodes)
-        The data. Missing values are NaN and are left out of the variance.
+        The data. Missing values are NaN and are ignored.
     graph : array of shape (nodes, nodes)
-        Without cycles: ``graph[j, k]`` is not zero for an edge j -> k.
+        An acyclic graph: ``graph[j, k]`` is not zero for an edge j -> k.
 
     Returns
     -------
     float
         Near 1, sorting the columns by variance gives the order of the graph: a method that finds these arrows may have
         read them off the scale, and would lose them if the columns were scaled differently. Near 0 the same holds for
-        the reverse order. Near 0.5 the variance says nothing about the arrows. NaN for a graph without edges.
+        the reverse order. Near 0.5 the variance carries no information about the arrows. NaN for a graph without
+        edges.
 
     Notes
     -----
     For every length, each pair of nodes that a path of this length joins counts once; equal variances count half.
-    Variances are equal within a billionth, since columns that were scaled to variance 1 differ by rounding.
+    Variances that differ by less than a billionth are equal: columns scaled to variance 1 differ by rounding errors.
 
     Examples
     --------
@@ -86,13 +87,13 @@ def r2_sortability(values: ArrayLike, graph: ArrayLike) -> float:
     ----------
     values : array of shape (rows, nodes)
         As for :func:`varsortability`, but missing values are filled with the mean of their column. There should be many
-        more rows than columns; with few rows everything explains everything.
+        more rows than columns; with few rows, a regression explains almost any column.
     graph : array of shape (nodes, nodes)
 
     Returns
     -------
     float
-        As :func:`varsortability`, for the order by R². R² of a constant column is 0.
+        As for :func:`varsortability`, but for the order by R². R² of a constant column is 0.
 
     Examples
     --------
@@ -120,8 +121,8 @@ def share_of_arrows_upwards(criterion: ArrayLike, graph: ArrayLike) -> float:
     Returns
     -------
     float
-        Near 1 all arrows point to larger values, near 0 to smaller ones: the criterion alone could have set them. Near
-        0.5 they have nothing to do with it. Equal values count half. NaN for a graph without edges.
+        Near 1 all arrows point to larger values, near 0 to smaller ones: the criterion could have determined them. Near
+        0.5 they are unrelated to it. Equal values count half. NaN for a graph without edges.
 
     Examples
     --------
@@ -131,9 +132,11 @@ def share_of_arrows_upwards(criterion: ArrayLike, graph: ArrayLike) -> float:
     edges = edge_matrix("graph", graph)
     levels = np.asarray(criterion, dtype=np.float64)
     if levels.shape != edges.shape[:1]:
-        raise ValueError(f"criterion has shape {levels.shape}, and graph has {len(edges)} nodes")
+        raise ValueError(
+            f"criterion has shape {levels.shape}, but graph has {len(edges)} nodes; pass one number per node"
+        )
     if np.isnan(levels).any():
-        raise ValueError(f"criterion has NaN for node {int(np.isnan(levels).argmax())}")
+        raise ValueError(f"criterion is NaN for node {int(np.isnan(levels).argmax())}")
     return float(_upwards(levels)[edges].mean()) if edges.any() else np.nan
 
 
@@ -144,9 +147,10 @@ class ColumnTraits:
     Parameters
     ----------
     variance : tuple of float
-        Of each node, in the units of the table; NaN for nodes that are not numeric.
+        Variance of each node, in the units of the table; NaN for nodes that are not numeric.
     explained : tuple of float
-        R², the share of each node's variance that a linear regression on the others explains; NaN as above.
+        R², the share of each node's variance that a linear regression on the others explains; NaN for nodes that
+        are not numeric.
     """
 
     variance: tuple[float, ...]
@@ -154,7 +158,7 @@ class ColumnTraits:
 
     @classmethod
     def of(cls, values: Array, is_number: NDArray[np.bool_]) -> ColumnTraits | None:
-        """Measure the numeric ones of the columns, shape (rows, nodes); None when there are too many.
+        """Measure the numeric columns of an array of shape (rows, nodes); None if there are too many.
 
         Examples
         --------
@@ -168,7 +172,7 @@ class ColumnTraits:
 
     @classmethod
     def of_blocks(cls, blocks: Callable[[], Iterable[Array]], is_number: NDArray[np.bool_]) -> ColumnTraits | None:
-        """Measure columns of a long table, given as a function that iterates over its blocks; see :meth:`of`."""
+        """Measure the columns of a long table; ``blocks`` returns an iterator over its blocks. See :meth:`of`."""
         if is_number.sum() > _MOST_COLUMNS:
             return None
         traits = np.full((2, len(is_number)), np.nan)
@@ -187,7 +191,7 @@ class ColumnTraits:
         }
 
     def remarks(self, weights: Array) -> list[str]:
-        """Say whether the arrows merely follow the scale or the predictability of the columns."""
+        """Return remarks if the arrows merely follow the scale or the predictability of the columns."""
         reasons = (
             ("variance", "columns were standardized, so it had no influence, but it may have a cause"),
             ("predictability", "this alone may have set the arrows, so trust them less"),
@@ -213,22 +217,22 @@ def _share_of_paths_upwards(criterion: Array, edges: NDArray[np.bool_]) -> float
 
 
 def _upwards(criterion: Array) -> Array:
-    """Return 1 where the column's node has the larger value, 0 where the row's has it, 0.5 where they are equal."""
+    """Return 1 where the node of the column has the larger value, 0 where that of the row has, 0.5 where equal."""
     equal = np.isclose(criterion[:, None], criterion, rtol=1e-9, atol=0)
     return np.where(equal, 0.5, criterion[:, None] < criterion)
 
 
 def _variance_and_explained(blocks: Callable[[], Iterable[Array]]) -> tuple[Array, Array]:
-    """Return the variance of each column, and R² of a linear regression on the others, missing values at the mean."""
+    """Return the variance of each column, and its R² given the others, with missing values replaced by the mean."""
     extremes = np.array([(np.fmin.reduce(block), np.fmax.reduce(block)) for block in blocks()])
     lowest, highest = np.fmin.reduce(extremes[:, 0]), np.fmax.reduce(extremes[:, 1])
     varies = lowest < highest  # rounding errors around a constant such as 0.1 are not variance
     size = np.maximum(np.abs(lowest), np.abs(highest))
-    size = np.where(size > 0, size, 1.0)  # squares of very large numbers would not be numbers
+    size = np.where(size > 0, size, 1.0)  # squares of very large numbers would overflow
     moments = Moments.joined([Moments.of(block / size, np.ones(len(block)), True) for block in blocks()])
     with np.errstate(over="ignore"):
         variance = np.where(varies, moments.variance, 0.0) * size * size
-    factor = np.zeros((0, len(size)))  # its columns have the lengths and angles of the centred ones, in few rows
+    factor = np.zeros((0, len(size)))  # few rows, but columns of the same lengths and angles as the centred ones
     for block in blocks():
         factor = np.linalg.qr(np.vstack([factor, np.nan_to_num(block / size - moments.mean)])).R
     explained = np.zeros(len(size))
@@ -238,11 +242,11 @@ def _variance_and_explained(blocks: Callable[[], Iterable[Array]]) -> tuple[Arra
 
 
 def _explained(factor: Array) -> Array:
-    """Return R² of each column, from columns of length one with the same angles."""
+    """Return R² of each column, from columns of length 1 with the same angles."""
     _, sizes, directions = np.linalg.svd(factor, full_matrices=False)
     if len(sizes) == factor.shape[1] and sizes[-1] > 1e-5 * sizes[0]:
         explained = 1 - 1 / ((directions.T / sizes) ** 2).sum(axis=1)  # the diagonal of the inverse correlations
-    else:  # some columns are sums of others: the correlations have no inverse, and least squares takes its time
+    else:  # some columns are sums of others: the correlations have no inverse, so use the slower least squares
         explained = np.zeros(factor.shape[1])
         for k in range(factor.shape[1]):
             others = np.delete(factor, k, axis=1)
@@ -253,10 +257,12 @@ def _explained(factor: Array) -> Array:
 def _columns_and_edges(values: ArrayLike, graph: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
     columns, edges = np.asarray(values, dtype=np.float64), edge_matrix("graph", graph)
     if columns.ndim != 2 or columns.shape[1] != len(edges):
-        raise ValueError(f"values has shape {columns.shape}, and graph has {len(edges)} nodes; they need a column each")
+        raise ValueError(
+            f"values has shape {columns.shape}, but graph has {len(edges)} nodes; pass one column per node"
+        )
     if np.isinf(columns).any():
-        raise ValueError(f"values has infinity in column {int(np.isinf(columns).any(axis=0).argmax())}")
+        raise ValueError(f"values contains infinity in column {int(np.isinf(columns).any(axis=0).argmax())}")
     unknown = np.isnan(columns).all(axis=0)
     if unknown.any():
-        raise ValueError(f"values has no known value in column {int(unknown.argmax())}")
+        raise ValueError(f"values has only missing values in column {int(unknown.argmax())}")
     return columns, edges

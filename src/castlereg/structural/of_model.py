@@ -65,7 +65,7 @@ def in_order(graph: CausalGraph, names: list[str]) -> CausalGraph:
         raise ValueError(f"graph={graph!r} must be a CausalGraph, such as graph_ of a fitted model")
     for name in graph.names:
         if name not in names:
-            raise ValueError(unknown_node(name, names, "the graph's edges"))
+            raise ValueError(unknown_node(name, names, "the graph"))
     absent = [name for name in names if name not in graph.names]
     if absent:
         raise ValueError(f"the graph has no node {', '.join(map(repr, absent))}: it needs all columns and the target")

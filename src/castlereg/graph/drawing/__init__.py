@@ -1,1 +1,1 @@
-"""Pictures of a graph: what they show and where, drawn with matplotlib or as SVG."""
+"""Pictures of a graph: their content and layout, drawn with matplotlib or as SVG."""

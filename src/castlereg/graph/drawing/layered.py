@@ -1,7 +1,7 @@
-"""Layout of a layered picture: causes left of their effects, and edges that run around the nodes between.
+"""Layout of a layered picture: causes to the left of their effects, and edges around the nodes between them.
 
-The four steps of Sugiyama, Tagawa and Toda (1981): nodes to layers, an order in each layer with few crossings, heights
-that keep edges straight, and routes. It is the same for matplotlib and SVG.
+The layout follows the four steps of Sugiyama, Tagawa and Toda (1981): assign nodes to layers, order each layer with few
+crossings, choose heights that keep edges straight, and route the edges. It is the same for matplotlib and SVG.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PART_GAP = 22.0
 
 
 class Box(NamedTuple):
-    """A node's rectangle: its centre and its size."""
+    """The rectangle of a node: its centre and its size."""
 
     x: float
     y: float
@@ -37,7 +37,7 @@ class Box(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where everything is, in points from the top left corner, y downwards."""
+    """Positions of nodes and edges, in points from the top left corner, with y downwards."""
 
     boxes: dict[str, Box]
     routes: dict[Edge, list[Point]]  # points of each edge from left to right; :func:`curves` joins them
@@ -48,7 +48,7 @@ class Places(NamedTuple):
 def layered(widths: Mapping[str, float], edges: Sequence[Edge], *, min_width: float = 0.0) -> Places:
     """Place the nodes and edges of a graph without cycles, given the width of each node's box.
 
-    Connected parts of the graph are placed one by one, the largest first, in rows as wide as ``min_width`` or the
+    Connected parts of the graph are placed separately, the largest first, in rows as wide as ``min_width`` or the
     widest part; nodes without any edge come last.
 
     Examples
@@ -62,7 +62,7 @@ def layered(widths: Mapping[str, float], edges: Sequence[Edge], *, min_width: fl
     graph = nx.DiGraph()
     graph.add_nodes_from(widths)
     graph.add_edges_from(edges)
-    # Sets of nodes have no order that lasts from run to run; the rank of a node has.
+    # The order of a set of nodes differs from run to run; the rank of a node does not.
     rank = {node: i for i, node in enumerate(widths)}
     parts = [sorted(part, key=rank.__getitem__) for part in nx.weakly_connected_components(graph)]
     parts.sort(key=lambda part: (-len(part), rank[part[0]]))
@@ -80,7 +80,7 @@ def curves(route: Sequence[Point]) -> list[tuple[Point, Point, Point, Point]]:
 
 
 def layer_numbers(count: int, edges: Segments) -> NDArray[np.int64]:
-    """Number the layers of joined nodes so that causes are left of their effects and edges pass over few layers."""
+    """Assign connected nodes to layers: causes to the left of their effects, and edges that pass over few layers."""
     causes, effects = np.array(edges, dtype=np.int64).reshape(-1, 2).T
     cost = np.bincount(effects, minlength=count) - np.bincount(causes, minlength=count)
     return np.rint(_least_total(cost, [(cause, effect, 1.0) for cause, effect in edges])).astype(np.int64)
@@ -104,7 +104,7 @@ def order_layers(layers: Layers, segments: Segments, sweeps: int = 12) -> Layers
     """Order the nodes of each layer so that few edges cross.
 
     Each sweep goes through the layers forward or backward, sorts each by the mean position of its neighbours in the
-    previous layer, and swaps neighbours in a layer while that helps. The best order seen is returned.
+    previous layer, and swaps neighbours in a layer while that removes crossings. The best order is returned.
     """
     left, right = _neighbours(segments)
     best = [list(layer) for layer in layers]
@@ -154,7 +154,7 @@ def _swap_while_it_helps(
 
 
 def _place_part(part: nx.DiGraph, widths: Mapping[str, float]) -> Places:
-    """Place nodes that are all joined."""
+    """Place the nodes and edges of a connected part."""
     names = list(widths)
     number = {name: i for i, name in enumerate(names)}
     edges = [(cause, effect) for cause in names for effect in sorted(part.successors(cause), key=number.__getitem__)]
@@ -181,7 +181,7 @@ def _place_part(part: nx.DiGraph, widths: Mapping[str, float]) -> Places:
     steepest = np.zeros(len(layers))
     for a, b in segments:
         steepest[layer[a]] = max(steepest[layer[a]], abs(y[a] - y[b]))
-    # Room to climb: wider where edges are steep, but not so wide that the picture falls apart.
+    # Gaps are wider where edges are steep, up to a limit that keeps the picture together.
     most = 120.0 if len(layers) <= 12 else 60.0
     gaps = [2 * _STUB + float(np.clip(0.35 * climb, 30.0, most)) for climb in steepest[:-1]]
     start = np.concatenate([[0.0], np.cumsum([w + g for w, g in zip(column_width, [*gaps, 0.0], strict=True)])])
@@ -207,7 +207,7 @@ def _place_part(part: nx.DiGraph, widths: Mapping[str, float]) -> Places:
 
 
 def _ports(layers: Layers, chains: Mapping[Edge, list[int]]) -> dict[Edge, Point]:
-    """Spread the ends of edges over the sides of their nodes, in the order of where the edges come from or go to.
+    """Spread the ends of edges over the sides of their nodes, in the order of their other ends.
 
     Returns how far below the middle of its cause each edge leaves, and how far below that of its effect it arrives.
     """
@@ -225,10 +225,10 @@ def _ports(layers: Layers, chains: Mapping[Edge, list[int]]) -> dict[Edge, Point
 def _heights(
     layers: Layers, chains: Mapping[Edge, list[int]], ports: Mapping[Edge, Point], tall: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Find heights that keep the order and the gaps and make edges as level as can be.
+    """Find heights that keep the order and the gaps and make edges as level as possible.
 
-    The sum of all climbs is least; those in the middle of long edges count more, which keeps these straight (weights
-    of Gansner et al. 1993). Nodes have a height in ``tall``, points of edges have none.
+    They minimize the sum of all climbs; those in the middle of long edges count more, which keeps these edges straight
+    (weights of Gansner et al. 1993). Nodes have a height in ``tall``; the height of points of edges is 0.
     """
     apart = [
         (a, b, (tall[a] + tall[b]) / 2 + (_NODE_GAP if tall[a] and tall[b] else _LINE_GAP))
@@ -240,7 +240,7 @@ def _heights(
         ends = [ports[edge][0], *[0.0] * (len(chain) - 2), ports[edge][1]]
         for (a, leaves), (b, arrives) in pairwise(zip(chain, ends, strict=True)):
             weight = (8.0, 2.0, 1.0)[np.count_nonzero(tall[[a, b]])]
-            # A helper that is above both ends, as low as it may be: both ends' heights over it add up to the climb.
+            # A helper variable above both ends, as low as possible: its distances to the ends add up to the climb.
             helper = len(cost)
             apart += [(helper, a, -leaves), (helper, b, -arrives)]
             cost[a] += weight
@@ -253,7 +253,7 @@ def _heights(
 def _least_total(cost: NDArray[np.number], apart: Sequence[tuple[int, int, float]]) -> NDArray[np.float64]:
     """Find the numbers with the least sum of ``cost * number`` for which b - a >= d for each (a, b, d) of ``apart``.
 
-    Where each d is whole, so are the numbers: the program is that of a flow through a network.
+    If each d is an integer, so are the numbers: this linear program is that of a network flow.
     """
     from scipy.optimize import linprog
     from scipy.sparse import coo_array

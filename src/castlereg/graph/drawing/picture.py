@@ -1,4 +1,4 @@
-"""What a layered picture shows and where, for matplotlib, SVG and reports."""
+"""Content and layout of a layered picture, for matplotlib, SVG and reports."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from castlereg.graph.causal_graph import AGREEMENT, NOT_PROOF, CausalGraph
 from castlereg.graph.drawing.layered import Places, layered
 
 FONT_SIZE, CAPTION_SIZE = 10.0, 8.0
-MOST_NODES = 40  # larger graphs are shown as the target's neighbourhood first
+MOST_NODES = 40  # of larger graphs, the neighbourhood of the target is shown first
 
-_MOST_LOOSE = 30  # more nodes without an edge are a list, not a picture
+_MOST_LOOSE = 30  # more nodes without an edge than this are not drawn
 _LETTERS = {0.32: "ijl.,:;'|! ", 0.4: 'ftr()[]{}-/\\"', 0.96: "mwMW%@…"}  # by width, in units of the font size
 _WIDTHS = {letter: width for width, letters in _LETTERS.items() for letter in letters}
 
@@ -27,8 +27,8 @@ class Line(NamedTuple):
     cause: str
     effect: str
     weight: float
-    confidence: float  # NaN if it is not known, as for one network
-    direction: float  # NaN as well, or if no network joins the two nodes
+    confidence: float  # NaN if it is not known, as for a single network
+    direction: float  # also NaN if no network joins the two nodes
     width: float
     opacity: float
     directed: bool
@@ -45,7 +45,7 @@ class Picture(NamedTuple):
 
 
 def strongest_edges(graph: CausalGraph, nodes: Sequence[str], max_edges: int | None = None) -> pd.DataFrame:
-    """Return the strongest of the edges between some nodes, by default twice as many as nodes."""
+    """Return the strongest edges between some nodes, by default twice as many as there are nodes."""
     edges = graph.edges()
     if len(nodes) < len(graph.names):
         edges = edges[edges["cause"].isin(nodes) & edges["effect"].isin(nodes)]
@@ -53,10 +53,10 @@ def strongest_edges(graph: CausalGraph, nodes: Sequence[str], max_edges: int | N
 
 
 def shown_of(graph: CausalGraph, n_edges: int, n_nodes: int | None = None) -> str:
-    """Say how much of a graph a picture shows, for its caption; empty when it shows everything.
+    """Return a sentence on how much of a graph a picture shows; empty if it shows everything.
 
-    Pictures leave weak edges out when there are many. :func:`picture` has this sentence in its caption. For
-    a picture of your own, pass the numbers of edges and nodes that it draws (by default all nodes).
+    Pictures omit weak edges if there are many. :func:`picture` puts this sentence into its caption. For your own
+    picture, pass the numbers of edges and nodes that it draws (by default all nodes).
 
     Examples
     --------
@@ -77,10 +77,10 @@ def shown_of(graph: CausalGraph, n_edges: int, n_nodes: int | None = None) -> st
 
 
 def neighbourhood(graph: CausalGraph, node: str, steps: int = 1, max_nodes: int = 30) -> list[str]:
-    """Name the nodes around a node: the node itself, its Markov blanket, then nodes some steps further.
+    """Return the nodes around a node: the node itself, its Markov blanket, then nodes some steps further.
 
     Networks give some weight to nearly every edge, so only the edges of :func:`edges_around` count. Within the blanket
-    and within each step the strongest nodes come first; a node behind several edges is as strong as the weakest.
+    and within each step the strongest nodes come first; a node behind several edges is as strong as the weakest edge.
 
     Examples
     --------
@@ -124,9 +124,10 @@ def _next_to(sources: dict[str, float], ways: Iterable[nx.DiGraph]) -> dict[str,
 
 
 def edges_around(graph: CausalGraph, centres: Sequence[str], nodes: Sequence[str], per_centre: int = 5) -> pd.DataFrame:
-    """Return the rows of ``graph.edges()`` between some nodes that count around the centres.
+    """Return the rows of ``graph.edges()`` between some nodes that matter around the centres.
 
-    These are the strongest edges of the graph, twice as many as nodes, and the ``per_centre`` strongest of each centre.
+    These are the strongest edges of the graph, twice as many as it has nodes, and the ``per_centre`` strongest of each
+    centre.
     """
     edges = graph.edges()
     counted = {*edges.index[: 2 * len(graph.names)]}
@@ -170,8 +171,8 @@ def picture(graph: CausalGraph, edges: pd.DataFrame, nodes: Sequence[str]) -> Pi
 
 
 def shortened(name: str, limit: int = 22) -> str:
-    """Cut the middle out of a long name, so that ``limit`` characters are left."""
-    # A line break or a tab would leave the box.
+    """Cut the middle out of a long name to keep ``limit`` characters."""
+    # A line break or a tab would not fit into the box.
     name = "".join(" " if unicodedata.category(c) in ("Cc", "Zl", "Zp") else c for c in name)
     if len(name) <= limit:
         return name

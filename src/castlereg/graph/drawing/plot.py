@@ -1,4 +1,4 @@
-"""Pictures with matplotlib: causes left of their effects, the target highlighted; and the weights as a heat map."""
+"""Pictures with matplotlib: the graph with causes to the left of their effects, and the weights as a heat map."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def draw(graph: CausalGraph, ax: Axes | None = None, max_edges: int | None = Non
 def draw_neighbourhood(
     graph: CausalGraph, node: str | None = None, ax: Axes | None = None, max_nodes: int = 30
 ) -> Axes:
-    """Draw the nodes around one, by default around the target; see :func:`neighbourhood`."""
+    """Draw the neighbourhood of a node, by default of the target; see :func:`neighbourhood`."""
     node = graph.target if node is None else node
     nodes = neighbourhood(graph, node, max_nodes=max_nodes)
     return _draw(graph, picture(graph, edges_around(graph, [node], nodes), nodes), ax, focus=node)
@@ -57,12 +57,12 @@ def _draw(graph: CausalGraph, shown: Picture, ax: Axes | None, focus: str | None
         _, ax = plt.subplots(figsize=(shrink * wide / 72 + 0.1, shrink * high / 72 + 0.4), layout="constrained")
     ax.set(xlim=(-margin, wide - margin), ylim=(high - margin, -margin), aspect="equal", xticks=[], yticks=[])
     ax.set_frame_on(False)
-    # The axes have their size only once they are laid out, and letters are to fit the boxes, which grow with the axes.
+    # The axes get their size only from the layout, and the letters must fit the boxes, which grow with the axes.
     ax.figure.canvas.figure.draw_without_rendering()
     scale = ax.get_window_extent().width / wide * 72 / ax.figure.dpi
 
     ax.set_xlabel(shown.caption, fontsize=CAPTION_SIZE * min(scale, 1.0), color=_FAINT)
-    # Transparent arrows would show their shaft through their head; mixed with the background they do not.
+    # The shaft of a transparent arrow shows through its head, so mix its colour with the background instead.
     background = ax.figure.get_facecolor()
     for line in shown.lines:
         start, *rest = curves(places.routes[line.cause, line.effect])
@@ -110,7 +110,7 @@ def _draw(graph: CausalGraph, shown: Picture, ax: Axes | None, focus: str | None
 
 
 def _mixed(colour: str, background: ColorType, share: float) -> ColorType:
-    """Mix a colour with the background, as if it were transparent; no background counts as white."""
+    """Mix a colour with the background, as if it were transparent; a transparent background counts as white."""
     from matplotlib.colors import to_rgb, to_rgba
 
     *behind, alpha = to_rgba(background)
@@ -130,7 +130,7 @@ def draw_heat_map(graph: CausalGraph, ax: Axes | None = None) -> Axes:
         names = max(text_width(shortened(node)) for node in order) * FONT_SIZE / 72
         side = float(np.clip(0.26 * len(order), 2.0, 13.0)) + names + 0.3
         _, ax = plt.subplots(figsize=(side + 0.9, side + 0.4), layout="constrained")
-    # Square roots, since a few edges are many times as heavy as the others. White means no edge.
+    # Use square roots, because a few edges are many times as heavy as the others. White means no edge.
     image = ax.imshow(
         np.where(weights > 0, weights, np.nan), cmap="BuPu", norm=PowerNorm(0.5, vmin=0, vmax=weights.max() or 1.0)
     )
@@ -147,7 +147,7 @@ def draw_heat_map(graph: CausalGraph, ax: Axes | None = None) -> Axes:
 
 
 def _label_cells(ax: Axes, names: Sequence[str], targets: Sequence[int]) -> None:
-    """Name rows and columns; where cells are smaller than letters only some of them, and targets always."""
+    """Label rows and columns; only some if the cells are smaller than the letters, but always the targets."""
 
     def label(font_size: float, every: int) -> None:
         free = [i for i in range(0, len(names), every) if all(abs(i - target) >= every for target in targets)]
@@ -156,11 +156,11 @@ def _label_cells(ax: Axes, names: Sequence[str], targets: Sequence[int]) -> None
             axis.set_ticks(labelled, [shortened(names[i]) for i in labelled], fontsize=font_size, rotation=rotation)
             for text, i in zip(axis.get_ticklabels(), labelled, strict=True):
                 text.set_parse_math(False)
-                # Labels are set twice, and a tick may have been that of a target the first time.
+                # Labels are set twice, and the tick may have belonged to a target the first time.
                 text.set_fontweight("bold" if i in targets else "normal")
                 text.set_color(_INTO_TARGET if i in targets else ax.xaxis.label.get_color())
 
-    # Labels take room from the cells, and the cells that are left decide how large the labels may be.
+    # Labels take space from the cells, and the size of the cells limits that of the labels.
     label(_SMALLEST_LETTERS, 1)
     ax.figure.canvas.figure.draw_without_rendering()
     cell = ax.get_window_extent().height / len(names) * 72 / ax.figure.dpi

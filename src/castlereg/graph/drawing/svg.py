@@ -24,8 +24,8 @@ from castlereg.graph.drawing.picture import (
 _SCALE = 1.3  # pixels per point of the layout: letters of 13 pixels, as on web pages
 _MARGIN = 10.0
 
-# Notebooks have their own themes, light or dark whatever the system prefers. So boxes bring their background along,
-# and lines and loose letters have colours that can be seen on white and on black.
+# Notebooks have their own themes, whose light or dark mode may differ from the system's. So boxes have their own
+# background, and lines and loose letters have colours that are visible on white and on black.
 _STYLE = """
 .castlereg-graph { font: 10px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
 .castlereg-graph text { text-anchor: middle; dominant-baseline: central; fill: #1b2733; }
@@ -65,7 +65,7 @@ def to_svg(graph: CausalGraph, *, max_edges: int | None = None, nodes: Iterable[
 
 
 def notebook_html(graph: CausalGraph) -> str:
-    """Return the picture of a graph as HTML, or of the target's neighbourhood if it is large, with a few numbers."""
+    """Return a picture of a graph, or of the target's neighbourhood if the graph is large, as HTML with a caption."""
     nodes, sentences = graph.nodes, []
     if len(nodes) > MOST_NODES:
         nodes = neighbourhood(graph, graph.target)
@@ -117,7 +117,7 @@ def edge_shape(line: Line, route: Sequence[Point]) -> tuple[str, str]:
     """
     *before, (x, y) = route
     head, half = 5.0 + 1.1 * line.width, 2.0 + 0.9 * line.width
-    # The shaft ends inside the head; otherwise a thick one would show beside the tip.
+    # The shaft ends inside the head; otherwise a thick one would show next to the tip.
     points = [*before, (x - 0.8 * head, y)] if line.directed else [*before, (x, y)]
     path = f"M{_point(points[0])}" + "".join(f"C{_point(c)} {_point(d)} {_point(e)}" for _, c, d, e in curves(points))
     return path, " ".join(map(_point, [(x, y), (x - head, y - half), (x - head, y + half)])) if line.directed else ""
@@ -134,7 +134,7 @@ def _edge(line: Line, places: Places, into_target: bool) -> str:
     tip = f'<polygon points="{head}"/>' if head else ""
     return (
         f'<g class="edge{" into-target" if into_target else ""}" opacity="{line.opacity:.2f}">'
-        f"<title>{_escaped(_described(line) + _what_is_unknown(line))}</title>"
+        f"<title>{_escaped(_described(line) + _confidence_hint(line))}</title>"
         f'<path class="near" d="{path}"/>'
         f'<path d="{path}" stroke-width="{line.width:.2f}"{dashed}/>{tip}</g>'
     )
@@ -147,7 +147,7 @@ def _described(line: Line) -> str:
     return text if line.directed else f"{text}, this direction in {line.direction:.0%} of networks that join them"
 
 
-def _what_is_unknown(line: Line) -> str:
+def _confidence_hint(line: Line) -> str:
     return f", confidence not known: {FOR_CONFIDENCE}" if math.isnan(line.confidence) else ""
 
 
@@ -161,5 +161,5 @@ def printable(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Make a text safe within XML and HTML."""
+    """Escape a text for XML and HTML."""
     return html.escape(printable(text))
