@@ -356,5 +356,5 @@ def test_epochs_that_are_not_finite_are_undone(frame: pd.DataFrame) -> None:
     before = weights(model)
     model.set_params(learning_rate=1e30).partial_fit(X, y)
     np.testing.assert_array_equal(weights(model), before)
-    with pytest.raises(FloatingPointError, match="not finite in more than 5 epochs: lower learning_rate"):
+    with pytest.raises(FloatingPointError, match="not finite in more than 5 epochs; lower learning_rate"):
         model.set_params(learning_rate=3e38).partial_fit(X, y, epochs=9)

@@ -157,7 +157,7 @@ def test_a_grid_names_networks_by_strengths_and_folds() -> None:
 
 @pytest.mark.parametrize("answer", [0.5, np.array([True]), np.zeros((2, 2), bool), "stop", np.array([0, 1])])
 def test_other_answers_raise(answer: Any) -> None:
-    with pytest.raises(ValueError, match=r"(?s)Notes returned .*: a callback returns None, True or False, or an array"):
+    with pytest.raises(ValueError, match=r"(?s)Notes returned .*; return None, True, False, or a boolean array"):
         train(table(), plain(2), plan((4,), epochs=2), callbacks=[Notes(1, lambda epoch: answer)])
 
 
@@ -173,8 +173,8 @@ def test_errors_of_callbacks_are_passed_on() -> None:
     ("callbacks", "message"),
     [
         (TimeLimit(1), r"callbacks=TimeLimit\(seconds=1\) must be a sequence"),
-        ([TimeLimit], r"callbacks has the class TimeLimit: make a callback with TimeLimit\(\)"),
-        ([3], "callbacks has 3, which cannot be called with an epoch"),
+        ([TimeLimit], r"callbacks contains the class TimeLimit; pass an instance, TimeLimit\(\)"),
+        ([3], "callbacks contains 3, which is not callable; pass functions"),
         ([Notes(0)], "every of Notes=0 must be a whole number of at least 1"),
         ([Notes([2, 1.5])], "every of Notes=1.5 must be a whole number of at least 1"),
     ],

@@ -91,7 +91,7 @@ def test_old_programs_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_member_that_diverges_goes_back_and_on_at_a_lower_rate() -> None:
     with pytest.warns(
-        ConvergenceWarning, match=r"network 0: the loss was not finite in epoch 1; went on from epoch 0 "
+        ConvergenceWarning, match=r"network 0: the loss was not finite in epoch 1; training continued from epoch 0 "
     ):
         result = train(table(), members(1), plan((), epochs=30, patience=30, learning_rate=1e20))
     rates = result.history["learning_rate"].to_numpy()

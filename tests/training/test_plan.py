@@ -220,10 +220,10 @@ def test_few_epochs_are_enough_to_end_without_cycles(max_epochs: int, sizes: tup
     ("make", "message"),
     [
         (lambda: Phase(-1), "epochs=-1 must be a whole number of at least 0"),
-        (lambda: Phase(3, ramps=(("reg_beta", 0.0, 1.0),)), "ramp of 'reg_beta' goes from 0.0 to 1.0: both must be"),
+        (lambda: Phase(3, ramps=(("reg_beta", 0.0, 1.0),)), "ramp of 'reg_beta' goes from 0.0 to 1.0; both must be"),
         (lambda: Phase(3, at_end=cut_cycles), "a phase with at_end cannot count: .* set counts=False"),
-        (lambda: Plan((), ()), "phases that count must come last, and there must be one"),
-        (lambda: Plan((), (Phase(3, counts=False),)), "phases that count must come last, and there must be one"),
+        (lambda: Plan((), ()), "phases that count must come last, and at least one is needed"),
+        (lambda: Plan((), (Phase(3, counts=False),)), "phases that count must come last, and at least one is needed"),
         (lambda: Plan((), (Phase(3), Phase(3, counts=False))), "phases that count must come last"),
     ],
 )

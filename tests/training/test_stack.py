@@ -62,7 +62,7 @@ def test_sampling_every_feature_equals_training_all() -> None:
 
 
 def test_more_sampled_features_than_there_are_is_an_error() -> None:
-    with pytest.raises(ValueError, match="features_per_step=5, but X has 4 features: give at most 4, or None for all"):
+    with pytest.raises(ValueError, match="features_per_step=5, but X has 4 features; pass at most 4, or None for all"):
         train(table(), members(1, features_per_step=5), plan((5, 5)))
 
 

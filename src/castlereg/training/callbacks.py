@@ -1,4 +1,4 @@
-"""Callbacks: what they see of the epochs of a stack, and how they stop its members."""
+"""Callbacks: functions that are called with the metrics of epochs and can stop members of a stack."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from castlereg.options import check_integer, check_number
 Answer = bool | NDArray[np.bool_] | None
 
 Every = int | Sequence[int] | None
-"""When a callback is called, apart from the last epoch: after every n-th epoch, after these epochs, or (None) whenever
-the compiled program returns.
+"""When to call a callback: after every n-th epoch, after the listed epochs, or (None) each time the compiled program
+returns. Every callback is also called after the last epoch.
 
-The program returns after up to 16 epochs, fewer for large problems. Returning more often slows the training of small
-tables down, so None costs nothing, and 10 less than 1.
+The program returns after up to 16 epochs, fewer for large problems. More frequent calls slow down training on small
+tables: None costs nothing, and 10 costs less than 1.
 """
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What is known of a stack of networks after an epoch.
+    """State of a stack of networks after an epoch.
 
     Parameters
     ----------
     stage : str
         ``"training"``, ``"refit"``, or the stage of a search.
     number : int
-        Epochs done, from 1.
+        Number of epochs done, from 1.
     max_epochs : int
-        Most epochs of the stage.
+        Maximum number of epochs of the stage.
     members : tuple of str
         Names of the networks: ``"network 0"``, or strengths and fold, ``"reg_beta=0.1, fold 2"``.
     metrics : mapping of str to array of shape (members,)
         The columns of ``history_``: ``"objective"``, its terms, ``"validation_loss"`` and ``"learning_rate"``. NaN for
-        networks that had stopped before this epoch.
+        networks that stopped before this epoch.
     best_loss : array of shape (members,)
         Lowest validation loss so far of every network; infinite before the first epoch that counts.
     active : array of bool, shape (members,)
-        Which networks go on.
+        Which networks are still training.
     """
 
     stage: str
@@ -58,39 +58,39 @@ class Epoch:
 
 
 class Callback(Protocol):
-    """Anything that can be called with an :class:`Epoch`, a function for example.
+    """A callable that takes an :class:`Epoch`, such as a function.
 
     The attributes are optional.
 
     Attributes
     ----------
     every : int, sequence of int or None
-        When it is called: after every n-th epoch, after these epochs, or (None) whenever the compiled program returns;
-        and after the last epoch. 1 if it has none.
+        When to call it: after every n-th epoch, after the listed epochs, or (None) each time the compiled program
+        returns; and always after the last epoch. 1 by default.
     begin : callable
         Called with the estimator before a fit.
     end : callable
-        Called with the estimator after a fit, and with what ended it: None or an exception.
+        Called after a fit, with the estimator and the exception that ended the fit, or None.
     """
 
     def __call__(self, epoch: Epoch, /) -> Answer:
-        """Return True to stop all members of the stack, a mask of shape (members,) to stop some, None to go on.
+        """Return True to stop all members of the stack, a mask of shape (members,) to stop some, None to continue.
 
-        A member stops with its best weights, so not before it has an epoch that counts.
+        A member stops with its best weights, so it cannot stop before its first epoch that counts.
         """
 
 
 @dataclass
 class TimeLimit:
-    """Stop training after some time.
+    """Stop training after a number of seconds.
 
-    The networks keep their best weights so far. Of a search every stage is trained for its first epochs; its own
-    ``time_limit`` also leaves out the stages that are left.
+    The networks keep their best weights so far. In a search, every stage still trains for its first epochs; the
+    search's own ``time_limit`` also skips the remaining stages.
 
     Parameters
     ----------
     seconds : float
-        Counted from the beginning of the fit.
+        Time limit, from the start of the fit.
 
     Examples
     --------
@@ -126,15 +126,17 @@ class TimeLimit:
 
 
 def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
-    """Check that these are callbacks; return them as a tuple."""
+    """Check callbacks; return them as a tuple."""
     if isinstance(callbacks, str) or not hasattr(callbacks, "__iter__"):
         raise ValueError(f"callbacks={callbacks!r} must be a sequence, such as [TimeLimit(60)]")
     checked = tuple(callbacks)
     for callback in checked:
         if isinstance(callback, type):
-            raise ValueError(f"callbacks has the class {callback.__name__}: make a callback with {callback.__name__}()")
+            raise ValueError(
+                f"callbacks contains the class {callback.__name__}; pass an instance, {callback.__name__}()"
+            )
         if not callable(callback):
-            raise ValueError(f"callbacks has {callback!r}, which cannot be called with an epoch")
+            raise ValueError(f"callbacks contains {callback!r}, which is not callable; pass functions of an epoch")
         every = _every(callback)
         if every is not None:
             for epoch in every if isinstance(every, Sequence) else [every]:
@@ -143,17 +145,17 @@ def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
 
 
 def next_epoch(callbacks: Sequence[Callback], done: int) -> float:
-    """Return the next epoch after which training must pause for a callback; infinite if none must."""
+    """Return the next epoch after which training must pause for a callback; infinity without one."""
     return min((_next(_every(callback), done) for callback in callbacks), default=math.inf)
 
 
 def due(callbacks: Sequence[Callback], number: int, is_last: bool) -> list[Callback]:
-    """Return the callbacks whose turn it is after an epoch."""
+    """Return the callbacks to call after an epoch."""
     return [c for c in callbacks if is_last or _every(c) is None or _next(_every(c), number - 1) == number]
 
 
 def asked_to_stop(callbacks: Sequence[Callback], epoch: Epoch) -> NDArray[np.bool_]:
-    """Call callbacks; return which members they stop."""
+    """Call callbacks; return a mask of the members to stop."""
     stopped = np.zeros(len(epoch.members), bool)
     for callback in callbacks:
         stopped |= _mask(callback(epoch), callback, len(stopped))
@@ -162,7 +164,7 @@ def asked_to_stop(callbacks: Sequence[Callback], epoch: Epoch) -> NDArray[np.boo
 
 @contextmanager
 def watched(callbacks: Sequence[Callback], estimator: Any) -> Iterator[None]:
-    """Call the ``begin`` of every callback before what happens inside, and ``end`` after it, also after an error."""
+    """Call ``begin`` of every callback before the ``with`` block and ``end`` after it, also after an error."""
     with ExitStack() as stack:
         for callback in callbacks:
             end = getattr(callback, "end", None)
@@ -195,7 +197,7 @@ def _mask(answer: Any, callback: Callback, n_members: int) -> NDArray[np.bool_]:
     mask = np.asarray(False if answer is None else answer)
     if mask.dtype != bool or mask.shape not in ((), (n_members,)):
         raise ValueError(
-            f"{_name(callback)} returned {answer!r}: a callback returns None, True or False, or an array of these with "
-            f"one for each of the {n_members} networks"
+            f"callback {_name(callback)} returned {answer!r}; return None, True, False, or a boolean array with one "
+            f"value for each of the {n_members} networks"
         )
     return np.broadcast_to(mask, n_members)

@@ -1,4 +1,4 @@
-"""Where programs run, and where their compiled form is kept."""
+"""Devices that train, and the cache of compiled programs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from castlereg.training.ending import stop_if_ending
 MEMBERS = PartitionSpec("members")
 EVERYWHERE = PartitionSpec()
 
-# Fused operations compiled in XLA's older way.
+# XLA's older way to compile fused operations, which takes less time.
 _QUICK = {"xla_cpu_use_fusion_emitters": False}
 
 _JAX_MIN_SECONDS = 1.0  # JAX's own value of jax_persistent_cache_min_compile_time_secs
 
-_ROOM = 2**30  # bytes of addresses that XLA takes when it starts and compiles: 1.0 GB on two cores
+_ROOM = 2**30  # bytes of address space that XLA needs to start and compile: 1.0 GB on two cores
 
 _chosen: ContextVar[int | tuple[jax.Device, ...] | None] = ContextVar("castlereg_devices", default=None)
 
@@ -43,9 +43,9 @@ def available_cores() -> int:
 
 @cache
 def prepare_jax() -> None:
-    """Give JAX one CPU device per core and a compilation cache, before the first training.
+    """Give JAX one CPU device per core and a compilation cache, before the first fit.
 
-    What the user has set stays: ``jax_num_cpu_devices``, ``jax_compilation_cache_dir``, or devices that have started.
+    The user's settings stay: ``jax_num_cpu_devices``, ``jax_compilation_cache_dir``, and devices that have started.
     """
     _check_room()
     config: Any = jax.config
@@ -53,13 +53,13 @@ def prepare_jax() -> None:
         try:
             config.update("jax_num_cpu_devices", available_cores())
         except RuntimeError:
-            pass  # the devices have started: train on those there are
+            pass  # the devices have already started: train on them
     if config.jax_compilation_cache_dir is None:
         _use_own_cache()
 
 
 def _check_room() -> None:
-    """Raise if a memory limit leaves too little for XLA, which would end the whole process without a message."""
+    """Raise if a memory limit leaves too little for XLA, which would end the process without a message."""
     try:
         import resource
 
@@ -70,8 +70,8 @@ def _check_room() -> None:
     room = limit - pages * resource.getpagesize()
     if limit != resource.RLIM_INFINITY and room < _ROOM:
         raise MemoryError(
-            f"the memory limit (ulimit -v) of {limit / 2**30:.1f} GiB leaves {max(room, 0) / 2**30:.1f} GiB, and XLA "
-            f"needs about {_ROOM / 2**30:.0f} GiB: raise the limit"
+            f"the memory limit (ulimit -v) of {limit / 2**30:.1f} GiB leaves {max(room, 0) / 2**30:.1f} GiB, but XLA "
+            f"needs about {_ROOM / 2**30:.0f} GiB; raise the limit"
         )
 
 
@@ -87,8 +87,8 @@ def _use_own_cache() -> None:
             file.write(bytes(1))
     except OSError as error:
         warn_user(
-            f"{folder} cannot be written ({error.strerror}), so every process compiles its programs anew: "
-            "set JAX_COMPILATION_CACHE_DIR to another folder"
+            f"{folder} is not writable ({error.strerror}), so every process compiles its programs again; "
+            "set JAX_COMPILATION_CACHE_DIR to a writable folder"
         )
         return
     config.update("jax_compilation_cache_dir", str(folder))
@@ -98,10 +98,10 @@ def _use_own_cache() -> None:
 
 @contextmanager
 def usual_rules() -> Iterator[None]:
-    """Train in this thread without the checks that the user may have set for code of their own.
+    """Train in this thread without the JAX checks that the user may have switched on.
 
-    The programs mark epochs that were not run by NaN, undo those whose loss is not finite, and follow the usual rules
-    of promotion.
+    The programs mark epochs that did not run by NaN, undo epochs whose loss is not finite, and need JAX's standard
+    promotion rules.
     """
     with (
         jax.debug_nans(False),
@@ -117,13 +117,12 @@ def usual_rules() -> Iterator[None]:
 def use_devices(devices: int | Sequence[jax.Device] | None = None) -> Iterator[None]:
     """Choose the devices of every fit inside a ``with`` block of this thread.
 
-    Without it, networks are shared among all devices of the process, or train on the ``jax_default_device`` that the
-    user has set.
+    Without it, all devices of the process share the networks; or ``jax_default_device`` trains them, if it is set.
 
     Parameters
     ----------
     devices : int or sequence of jax.Device, optional
-        How many devices, or which; all by default.
+        Number of devices, or the devices themselves; all by default.
 
     Examples
     --------
@@ -136,7 +135,7 @@ def use_devices(devices: int | Sequence[jax.Device] | None = None) -> Iterator[N
     if isinstance(devices, Iterable):
         devices = tuple(devices)
         if not devices or not all(isinstance(device, jax.Device) for device in devices):
-            raise ValueError(f"devices={devices!r} must be a number or some of jax.devices()")
+            raise ValueError(f"devices={devices!r} must be a number, or a list of devices from jax.devices()")
     elif devices is not None:
         check_integer("devices", devices)
         devices = int(devices)
@@ -148,7 +147,7 @@ def use_devices(devices: int | Sequence[jax.Device] | None = None) -> Iterator[N
 
 
 def are_chosen() -> bool:
-    """Tell whether the user has chosen devices, by :func:`use_devices` or ``jax_default_device``."""
+    """Return whether the user has chosen devices, by :func:`use_devices` or ``jax_default_device``."""
     return _chosen.get() is not None or jax.config.jax_default_device is not None  # type: ignore[attr-defined]
 
 
@@ -162,7 +161,7 @@ def training_mesh(n_members: int) -> Mesh:
     elif isinstance(chosen, int):
         known = jax.local_devices()
         if chosen > len(known):
-            raise ValueError(f"use_devices({chosen}), but JAX has {len(known)}: {known}")
+            raise ValueError(f"use_devices({chosen}) needs {chosen} devices, but JAX has {len(known)}: {known}")
         known = known[:chosen]
     else:
         known = list(chosen)
@@ -170,7 +169,7 @@ def training_mesh(n_members: int) -> Mesh:
 
 
 def _devices_of_jax() -> list[jax.Device]:
-    """Return the user's ``jax_default_device``, a device or a platform, or all devices."""
+    """Return all devices, or those of the user's ``jax_default_device`` (a device or a platform)."""
     default: Any = jax.config.jax_default_device  # type: ignore[attr-defined]
     return [default] if isinstance(default, jax.Device) else jax.local_devices(backend=default)
 
@@ -191,7 +190,7 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 
 def wait_for(array: Any) -> None:
-    """Wait until an array is computed; unlike while JAX waits, Ctrl-C is heard at once."""
+    """Wait until an array is computed; unlike JAX's own wait, Ctrl-C interrupts it immediately."""
     begun = time.perf_counter()
     while not array.is_ready():
         stop_if_ending()
@@ -200,22 +199,22 @@ def wait_for(array: Any) -> None:
 
 
 def release() -> None:
-    """Let go of arrays that nobody uses: JAX does so at its next call, which may be long after."""
+    """Free unused arrays now; otherwise JAX frees them at its next call, which may be much later."""
     jax.device_put(np.zeros(0, np.float32))
 
 
 def trim_heap() -> None:
-    """Return to the system what compiling has freed: glibc keeps it, tens of megabytes for every program."""
+    """Return memory freed by the compiler to the system; glibc would keep tens of megabytes per program."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
 
 
 def lanes(mesh: Mesh, members_per_device: int) -> int:
-    """Members that advance side by side on one device.
+    """Return how many members advance side by side on one device.
 
-    A core is as busy with one member as with several, and members that are trained one after the other cost nothing
-    once they have finished; an accelerator needs them all at once.
+    One on a CPU core: a single member keeps it busy, and members that are trained one after the other cost nothing
+    once they have finished. All of them on an accelerator, which needs parallel work.
     """
     return 1 if mesh.devices.flat[0].platform == "cpu" else members_per_device
 
@@ -224,14 +223,14 @@ def compiler_options(mesh: Mesh, *, quick: bool = False) -> dict[str, bool]:
     """Return XLA's options for a program; ``quick`` compiles in less time, at the price of slower large operations."""
     if mesh.devices.flat[0].platform != "cpu":
         return {}
-    # Cores are busy with their own members: a matrix product that they share makes each wait for the others.
+    # Each core trains its own members; a matrix product shared among cores would make them wait for each other.
     single_threaded = {"xla_cpu_multi_thread_eigen": False} if mesh.devices.size > 1 else {}
     return single_threaded | (_quick_options() if quick else {})
 
 
 @cache
 def _quick_options() -> dict[str, bool]:
-    """Return what makes compiling quick, or nothing if this version of XLA does not know it."""
+    """Return the options that make compiling quick; none if this version of XLA does not have them."""
     try:
         jax.jit(lambda: 0, compiler_options=_QUICK).lower().compile()
     except jax.errors.JaxRuntimeError:

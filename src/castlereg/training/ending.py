@@ -1,4 +1,4 @@
-"""Fits in threads that Python does not wait for when it ends: they stop first, as Python would abort inside of JAX."""
+"""Fits in daemon threads: they stop before Python exits, because exiting while JAX runs would abort the process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from contextlib import contextmanager
 
 _ending = threading.Event()
 _running: set[int] = set()  # threads that train
-_MOST_SECONDS = 30  # for programs to be compiled
+_MOST_SECONDS = 30  # to wait for threads, which may be compiling a program
 
 
 @contextmanager
 def stopped_at_exit() -> Iterator[None]:
-    """Mark this thread as one that trains, and calls :func:`stop_if_ending` every now and then."""
+    """Mark this thread as training; it must call :func:`stop_if_ending` regularly."""
     _running.add(threading.get_ident())
     try:
         stop_if_ending()
@@ -26,7 +26,7 @@ def stopped_at_exit() -> Iterator[None]:
 
 
 def stop_if_ending() -> None:
-    """End this thread if Python ends."""
+    """End this thread if Python is exiting."""
     if _ending.is_set():
         raise SystemExit
 
@@ -40,4 +40,4 @@ def _wait_for_threads() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_running.clear)  # they stay behind in the process that was forked
+    os.register_at_fork(after_in_child=_running.clear)  # a forked child does not have these threads

@@ -1,4 +1,4 @@
-"""Rows of a file, read in chunks: encoded once into a temporary file, then read in another order every epoch."""
+"""Rows of a file, read in chunks: encoded once into a temporary file, then read in a different order every epoch."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from castlereg.training.plan import Member
 from castlereg.training.sources import Draws, Prepared, Progress
 from castlereg.training.stack import Stack
 
-# Rows that are read together, so that reading in a random order is still reading stretches.
+# Rows that are read together: reading in random order still reads contiguous pieces.
 PIECE = 256
-# Rows that are shuffled before they are written: neighbours in a sorted file must not be read together ever after.
+# Rows that are shuffled together before they are written, so that neighbours in a sorted file are rarely read together.
 _WINDOW = 65_536
 
 
 class RowFile:
-    """Rows of ``width`` float32 numbers in a temporary file that is gone when it is closed, or the process ends.
+    """Rows of ``width`` float32 numbers in a temporary file, which is deleted when it is closed or the process ends.
 
-    Rows are shuffled by ``rng`` on their way into the file. It is read and written, not mapped: the rows do not count
-    as memory of the process.
+    ``rng`` shuffles the rows before they are written. The file is not memory-mapped, so the rows do not count as memory
+    of the process.
     """
 
     def __init__(self, width: int, rng: np.random.Generator) -> None:
@@ -57,17 +57,17 @@ class RowFile:
         self._file.close()
 
     def append(self, rows: NDArray[np.float32]) -> None:
-        """Take rows, shape (rows, width), to be written with others that came before or come after."""
+        """Add rows, shape (rows, width); they are shuffled and written together with others."""
         self._waiting.append(np.asarray(rows, np.float32))
         if sum(map(len, self._waiting)) >= _WINDOW:
             together = np.concatenate(self._waiting)
-            whole = len(together) // _WINDOW * _WINDOW
-            for start in range(0, whole, _WINDOW):
+            n_written = len(together) // _WINDOW * _WINDOW
+            for start in range(0, n_written, _WINDOW):
                 self._write(together[start : start + _WINDOW])
-            self._waiting = [together[whole:].copy()]
+            self._waiting = [together[n_written:].copy()]
 
     def finish(self) -> None:
-        """Write the rows that still wait: no more will come."""
+        """Write the remaining rows, after the last ``append``."""
         if self._waiting:
             self._write(np.concatenate(self._waiting))
         self._waiting = []
@@ -86,25 +86,25 @@ class RowFile:
         rows = np.empty((min(PIECE, self.n_rows - start), self.width), np.float32)
         self._file.seek(4 * self.width * start)
         if self._file.readinto(rows.data.cast("B")) != rows.nbytes:  # type: ignore[attr-defined]
-            raise OSError("the temporary file of encoded rows has become shorter: was the disk full?")
+            raise OSError("the temporary file of encoded rows is truncated; check that the disk has enough space")
         return rows
 
     def blocks(self, most: int | None = None) -> Iterator[NDArray[np.float32]]:
-        """Go through the rows, or evenly through about ``most`` of them."""
+        """Yield the rows piece by piece; with ``most``, evenly spaced pieces of about that many rows."""
         step = 1 if most is None else max(1, -(-self.n_rows // max(most, 1)))
         for start in self.pieces()[::step]:
             yield self.piece(int(start))
 
 
-_ROWS_FOR_QUARTILES = 200_000  # evenly spaced pieces: a quartile needs no more
+_ROWS_FOR_QUARTILES = 200_000  # from evenly spaced pieces; enough to estimate quartiles
 
 
 class FileSource:
-    """Rows of a file, read in chunks: each epoch goes once through the file, in another order.
+    """Rows of a file, read in chunks: each epoch goes once through the file, in a different order.
 
-    An epoch reads the pieces of the file in a new order, as many at a time as make a chunk, and every member
-    shuffles the rows of the chunk. The device holds the validation rows and one chunk, and the host one more that is
-    being read meanwhile: memory does not grow with the file. Rows are channels and, if ``weighted``, a weight.
+    An epoch reads the pieces of the file in a new random order, several for each chunk, and every member shuffles the
+    rows of the chunk. The device holds the validation rows and one chunk while the host reads the next one, so memory
+    does not grow with the file. A row has its channels and, if ``weighted``, its weight.
     """
 
     in_memory = False
@@ -122,7 +122,7 @@ class FileSource:
 
     @property
     def n_chunks(self) -> int:
-        """Chunks that an epoch reads."""
+        """Number of chunks in an epoch."""
         return -(-len(self.rows.pieces()) // self.pieces_per_chunk)
 
     def with_edges(self, edges: EdgeRules) -> FileSource:
@@ -132,7 +132,7 @@ class FileSource:
         return source
 
     def prepared(self, members: Sequence[Member]) -> Prepared:
-        """Measure all training rows, which all members share."""
+        """Measure the training rows, which all members share."""
         by, mean_weight = self._measured(self.table.layout)
         n = len(members)
         stacked: list[Any] = [None if f is None else np.repeat(f[None].astype(np.float32), n, axis=0) for f in by]
@@ -165,7 +165,7 @@ class FileSource:
         return by, total / self.rows.n_rows
 
     def read(self, room: NDArray[np.float32], weights: NDArray[np.float32], pieces: NDArray[np.int64]) -> int:
-        """Read pieces of the file behind the validation rows of two arrays, channels and weights; count the rows."""
+        """Read pieces into arrays of channels and weights, after the validation rows; return the number of rows."""
         at = self.n_validation
         for start in pieces:
             block = self.rows.piece(int(start))
@@ -181,7 +181,7 @@ class _FileRunner:
     epochs_per_call = 1
 
     def __init__(self, source: FileSource, stack: Stack) -> None:
-        assert isinstance(stack.engine, JaxEngine)  # the only one that takes rows in chunks
+        assert isinstance(stack.engine, JaxEngine)  # the only engine that takes rows in chunks
         setup = stack.setup
         self.source, self.stack, self.engine = source, stack, stack.engine
         self.draws = Draws(setup.members, setup.plan, setup.layout, setup.n_sampled, setup.empty_row)
@@ -190,8 +190,8 @@ class _FileRunner:
         self.buffers = [(room_for(shape[0] - 1, shape[1]), np.zeros(shape[0], np.float32)) for _ in range(2)]
         for room, weight in self.buffers:
             room[: source.n_validation] = source.validation.inputs
-            given = source.validation.weight
-            weight[: source.n_validation] = 1.0 if given is None else given
+            of_validation = source.validation.weight
+            weight[: source.n_validation] = 1.0 if of_validation is None else of_validation
 
     def _programs(self, *arguments: Any) -> tuple[Any, Any]:
         setup, engine = self.stack.setup, self.engine
@@ -204,7 +204,7 @@ class _FileRunner:
         stack, engine = self.stack, self.engine
         engine.rebalance()
         states = engine.states
-        # The program takes away what it changes, and the states are needed if the epoch is undone or interrupted.
+        # The program overwrites its arguments, but the states are needed if the epoch is undone or interrupted.
         moving: Any = jax.tree.map(lambda a: a.copy(), states.moving)
         n_columns = len(program.log_columns(stack.setup.regularizers)) - 3
         totals: Any = engine.place(np.zeros((len(stack.active), n_columns), np.float32))
@@ -221,12 +221,12 @@ class _FileRunner:
         return log[:, None]
 
     def _chunks(self, done: list[Any]) -> Iterator[tuple[Any, Any, NDArray[np.int32]]]:
-        """Read chunks in an order drawn anew, into two buffers by turns; yield what to train on."""
+        """Read chunks in a new random order into two alternating buffers; yield the inputs of each call."""
         source, stack = self.source, self.stack
         pieces = source.order.permutation(source.rows.pieces())
         for number, first in enumerate(range(0, len(pieces), source.pieces_per_chunk)):
             if number >= 2:
-                wait_for(done[number - 2])  # the program that works on this buffer
+                wait_for(done[number - 2])  # until the program that uses this buffer is done
             buffer = self.buffers[number % 2]
             n_rows = source.read(*buffer, pieces[first : first + source.pieces_per_chunk])
             for stream in self.draws.streams:

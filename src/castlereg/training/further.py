@@ -1,7 +1,7 @@
-"""Training that goes on: epochs on the rows given, from the state that earlier epochs have left.
+"""Continued training: more epochs on some rows, from the state after earlier epochs.
 
-No rows are held out and no epoch is chosen: the weights of the last one predict. The random numbers of an epoch follow
-from its number, so that the epochs of one call and of several are the same.
+No rows are held out and no best epoch is chosen: the weights of the last epoch predict. The random numbers of an epoch
+depend only on its number, so several calls give the same result as one call with as many epochs.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from castlereg.training.sources import TableSource
 from castlereg.training.stack import Stack, initial_states
 from castlereg.training.state import MemberState
 
-_ROWS_TO_CHECK = 1024  # whose loss must be finite after an epoch
+_ROWS_TO_CHECK = 1024  # rows whose loss must be finite after an epoch
 
 
 @dataclass(frozen=True)
 class Ongoing:
-    """What further epochs begin with."""
+    """State from which further epochs continue."""
 
     states: MemberState  # of all members, as NumPy arrays: weights, Adam's moments, epochs done
     seeds: tuple[np.random.SeedSequence, ...]  # of each member
@@ -44,10 +44,10 @@ class Ongoing:
 
 
 class Trained(NamedTuple):
-    """Networks that were not trained by this module, of which only the weights are known."""
+    """Networks that this module did not train; only their weights are known."""
 
     parameters: Parameters  # with a leading member axis
-    epochs: NDArray[np.int64]  # (members,), that were done
+    epochs: NDArray[np.int64]  # (members,), epochs done
 
 
 class Further(NamedTuple):
@@ -70,22 +70,22 @@ def train_further(
     epochs: int,
     before: Ongoing | Trained | None = None,
 ) -> Further:
-    """Train networks for some epochs on all rows of a table.
+    """Train networks for a number of epochs on all rows of a table.
 
     Parameters
     ----------
     table : Table
     plan : Plan
-        Phases say how the learning rate changes with the number of epochs done; they do not end training.
+        Its phases set the learning rate by the number of epochs done; they do not end training.
     regularizers : tuple of Regularizer
     standardization : Standardization
         Of each member.
     seeds : sequence of SeedSequence
-        Of each member: decide starting weights, batches and what regularizers draw.
+        Of each member; they determine the starting weights, the batches and the random numbers of regularizers.
     epochs : int
     before : Ongoing or Trained, optional
-        What earlier epochs have left; by default networks start anew. Edges that trained networks do not have stay
-        out.
+        State after earlier epochs; by default, training starts with new networks. Edges that trained networks do not
+        have stay absent.
 
     Examples
     --------
@@ -118,8 +118,8 @@ def train_further(
     failed = np.flatnonzero(states.restarts > MAX_RESTARTS)
     if len(failed):
         raise FloatingPointError(
-            f"the loss of network {', '.join(map(str, failed))} was not finite in more than {MAX_RESTARTS} epochs: "
-            "lower learning_rate, reg_lambda or reg_beta, or look for wild values in the rows"
+            f"the loss of network {', '.join(map(str, failed))} was not finite in more than {MAX_RESTARTS} epochs; "
+            "lower learning_rate, reg_lambda or reg_beta, or check the rows for extreme values"
         )
     history = history.assign(validation_loss=np.nan).drop(columns="finite")
     ongoing = Ongoing(states, tuple(seeds), left_out)
@@ -151,7 +151,7 @@ def _one_epoch(
 
 
 def _begun(setup: Setup, before: Ongoing | Trained | None) -> tuple[MemberState, NDArray[np.bool_]]:
-    """Return the states that further epochs begin with, and the edges that the networks do not have."""
+    """Return the states from which further epochs continue, and the edges that the networks do not have."""
     fresh = initial_states(setup)
     no_edge = np.zeros(setup.edge_masks().shape, bool)
     if before is None:
@@ -159,19 +159,19 @@ def _begun(setup: Setup, before: Ongoing | Trained | None) -> tuple[MemberState,
     states = before.states if isinstance(before, Ongoing) else _states_of(before, fresh, setup)
     if _shapes(states) != _shapes(fresh):
         raise ValueError(
-            "hidden_layer_sizes, n_members, regularizers or recipe have changed, and the networks do not fit them: set "
-            "them back, or call fit to start anew"
+            "hidden_layer_sizes, n_members, regularizers or recipe have changed and do not match the fitted networks; "
+            "restore them, or call fit to start over"
         )
     if isinstance(before, Ongoing):
         return states, before.left_out
-    # Weights that may have one sign only can all be zero for now.
+    # Weights that are restricted to one sign may all be zero at the moment; their edges stay.
     one_sign = np.array([node.monotone != 0 for node in setup.layout.nodes])[setup.layout.input_nodes]
     has_weights = np.any(states.moving.weights.network.input_weights, axis=-1)
     return states, ~has_weights & ~one_sign[:, None]
 
 
 def _states_of(trained: Trained, fresh: MemberState, setup: Setup) -> MemberState:
-    """Give networks of which only the weights are known everything else that changes in training, as at the start."""
+    """Return states with the weights of trained networks, and everything else as at the start of training."""
     n_members = len(trained.parameters.input_bias)
     packed = [pack(jax.tree.map(lambda a, i=i: np.asarray(a[i]), trained.parameters)) for i in range(n_members)]
     network = Packed(*(np.stack(arrays).astype(setup.dtype) for arrays in zip(*packed, strict=True)))  # type: ignore[arg-type]

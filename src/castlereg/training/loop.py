@@ -44,23 +44,23 @@ def train(
     stage: str = "training",
     callbacks: Sequence[Callback] = (),
 ) -> TrainedStack:
-    """Train a stack.
+    """Train a stack of networks.
 
     Parameters
     ----------
     rows : Table or Source
         A table in memory, or a file that is read in chunks.
     members : sequence of Member
-        With the same regularizers, of any strengths.
+        They have the same regularizers, with any strengths.
     plan : Plan
     progress : bool or tqdm
-        Show a progress bar, or move one on that counts epochs.
+        Whether to show a progress bar; or a bar to update, which counts epochs.
     on_interrupt : {"raise", "keep"}
         Whether Ctrl-C raises KeyboardInterrupt, or ends training with the best weights so far and a warning.
     stage : str
         Name of the stack for callbacks.
     callbacks : sequence of Callback
-        Called after epochs with what is known then; they may stop members.
+        Called after epochs; they may stop members.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def _run(
     stage: str,
     callbacks: Sequence[Callback],
 ) -> None:
-    """Run the phases one after the other."""
+    """Run the phases in order."""
     plan, begun = stack.setup.plan, bar.n
     runner = source.runner(stack)
     stopped = np.zeros_like(stack.active)
@@ -141,7 +141,7 @@ def _run(
 
 
 def _free_lock(bar: tqdm[Any]) -> None:
-    """Release the lock of all bars, which tqdm keeps if Ctrl-C comes while it draws; other threads would wait."""
+    """Release tqdm's lock, which stays held if Ctrl-C arrives while a bar is drawn; other threads would wait."""
     lock = bar.get_lock()
     for part in getattr(lock, "locks", [lock]):
         with suppress(RuntimeError, AssertionError):  # this thread does not hold it
@@ -150,7 +150,7 @@ def _free_lock(bar: tqdm[Any]) -> None:
 
 
 def _epochs_of_call(plan: Plan, done: int, most: int, callbacks: Sequence[Callback]) -> int:
-    """Count the epochs of a call, which ends with a phase and where a callback is to be called."""
+    """Return the number of epochs of a call, up to the end of a phase or the next callback."""
     if done >= plan.max_epochs:
         return 0
     phase, before = plan.phase_at(done)
@@ -158,7 +158,7 @@ def _epochs_of_call(plan: Plan, done: int, most: int, callbacks: Sequence[Callba
 
 
 def _last_epoch(stack: Stack, stage: str) -> Epoch:
-    """Collect what is known after the last epoch that a stack has logged."""
+    """Collect the metrics of the last epoch that a stack has logged."""
     setup, number = stack.setup, int(stack.epoch.max())
     first_epoch, log = stack.logs[-1]
     *values, _ = log[:, number - 1 - first_epoch.max()].T.copy()
@@ -183,7 +183,7 @@ class TrainedStack:
     validation_loss: NDArray[np.float32]  # (members,), at the best epoch; infinite if it was never finite
     best_epoch: NDArray[np.int32]  # (members,), counted from 1
     history: pd.DataFrame  # one row per member and epoch
-    interrupted: bool  # whether Ctrl-C ended training early, and the best so far was kept
+    interrupted: bool  # whether Ctrl-C ended training early; the networks then have their best weights so far
     engine: str  # name of the engine that trained the members, or of several: "jax, native"; empty without training
 
     @classmethod
@@ -195,8 +195,8 @@ class TrainedStack:
             raise KeyboardInterrupt("training was interrupted before every network had finished an epoch")
         if interrupted:
             warn_user(
-                f"training was interrupted after {int(states.epoch.max())} of at most {setup.plan.max_epochs} epochs: "
-                "the model is the best so far",
+                f"training was interrupted after {int(states.epoch.max())} of at most {setup.plan.max_epochs} epochs; "
+                "the networks keep their best weights so far",
                 ConvergenceWarning,
             )
         _report_restarts(history, states.best_loss, states.rate, setup.plan.learning_rate)
@@ -212,7 +212,7 @@ class TrainedStack:
 
     @classmethod
     def joined(cls, stacks: Sequence[TrainedStack]) -> TrainedStack:
-        """Put stacks of the same layout one behind the other."""
+        """Concatenate stacks of the same layout."""
         first = np.cumsum([0, *(len(stack.validation_loss) for stack in stacks)])
         histories = [s.history.assign(member=s.history["member"] + n) for s, n in zip(stacks, first[:-1], strict=True)]
         fields = jax.tree.map(lambda *a: np.concatenate(a), *(stack._by_member for stack in stacks))
@@ -224,7 +224,7 @@ class TrainedStack:
         )
 
     def take(self, members: NDArray[np.int64]) -> TrainedStack:
-        """Keep some members, numbered anew in the history."""
+        """Keep some members, and renumber them in the history."""
         number = {int(old): new for new, old in enumerate(members)}
         history = self.history[self.history["member"].isin(number)]
         history = history.assign(member=history["member"].map(number)).reset_index(drop=True)
@@ -239,7 +239,7 @@ class TrainedStack:
 
 def unpacked(packed: Packed, form: Form, layout: Layout) -> Parameters:
     """Unpack a stack of weights into parameters with a leading member axis."""
-    members = [unpack(Packed(*one), form, layout) for one in zip(*packed, strict=True)]
+    members = [unpack(Packed(*arrays), form, layout) for arrays in zip(*packed, strict=True)]
     stacked: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *members)
     return stacked
 
@@ -261,14 +261,14 @@ def history_of(stack: Stack) -> pd.DataFrame:
 
 
 def _report_restarts(history: pd.DataFrame, best_loss: Any, rate: Any, learning_rate: float) -> None:
-    """Warn of epochs that were undone; raise if no network ever had a finite loss."""
+    """Warn about epochs that were undone; raise if no network ever had a finite loss."""
     warn_of_restarts(history)
     failed = np.flatnonzero(~np.isfinite(best_loss))
     if len(failed) == 0:
         return
     message = (
-        f"network {', '.join(map(str, failed))} had no epoch with a finite loss, at learning rates from "
-        f"{learning_rate:g} down to {float(rate[failed[0]]):.1g}: lower learning_rate, reg_lambda or reg_beta"
+        f"network {', '.join(map(str, failed))} had no epoch with a finite loss at learning rates from "
+        f"{learning_rate:g} down to {float(rate[failed[0]]):.1g}; lower learning_rate, reg_lambda or reg_beta"
     )
     if len(failed) == len(best_loss):
         raise FloatingPointError(message)
@@ -276,10 +276,11 @@ def _report_restarts(history: pd.DataFrame, best_loss: Any, rate: Any, learning_
 
 
 def warn_of_restarts(history: pd.DataFrame) -> None:
-    """Warn of epochs that were undone."""
+    """Warn about epochs that were undone."""
     for row in history[history["finite"] == 0].itertuples():
         warn_user(
-            f"network {row.member}: the loss was not finite in epoch {row.epoch}; went on from epoch {row.epoch - 1} "
-            f"with learning rate {row.learning_rate * RATE_AFTER_RESTART:.1g}: a lower learning_rate avoids this",
+            f"network {row.member}: the loss was not finite in epoch {row.epoch}; training continued from epoch "
+            f"{row.epoch - 1} with learning rate {row.learning_rate * RATE_AFTER_RESTART:.1g}. Set a lower "
+            "learning_rate to avoid this",
             ConvergenceWarning,
         )

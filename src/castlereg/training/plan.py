@@ -1,7 +1,7 @@
-"""What is trained and how: members, and a plan of phases.
+"""The members of a stack, and the plan by which they are trained.
 
-A plan is a list of phases. A phase lasts some epochs; it may change strengths of the regularizers and the learning rate
-on the way, and may end with an action on the graph, such as cutting the edges that close cycles.
+A plan is a list of phases. A phase lasts a number of epochs; over these it may change the strengths of regularizers and
+the learning rate, and it may end with an action on the graph, such as cutting the edges that close cycles.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Start = InputInit | Callable[[Layout, tuple[int, ...], np.random.SeedSequence, t
 Batches = Literal["shuffle", "independent"]
 Schedule = Literal["constant", "cosine"]
 
-# Of the graph objective, chosen among a few on sums of sigmoids, sines and smooth functions; see
+# For the graph objective, chosen among a few values on sums of sigmoids, sines and smooth functions; see
 # docs/decisions/0011-exact-acyclicity.md. The factor of h grows over a first share of the epochs.
 _FIRST_FACTOR, _LAST_FACTOR = 0.1, 10.0
 _SHARE_BEFORE_CUT = 0.6
@@ -40,24 +40,24 @@ class Member:
 
     train_rows: RowNumbers  # indices into the table; a row may occur more than once
     validation_rows: RowNumbers
-    seed: np.random.SeedSequence  # decides the starting weights, the batches and what the regularizers draw
-    regularizers: tuple[Regularizer, ...] = ()  # the same for all members of a stack but for their strengths
+    seed: np.random.SeedSequence  # determines the starting weights, the batches and the random numbers of regularizers
+    regularizers: tuple[Regularizer, ...] = ()  # the same for all members of a stack, except for their strengths
     used: NDArray[np.bool_] | None = None  # (nodes,), which columns predict the targets; all by default
     name: str = ""  # for callbacks
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Some epochs of training.
+    """A number of epochs of training.
 
-    ``at_end`` decides which edges stay after a phase that does not count: a function of the input weights (channels,
-    trained nodes, width), the layout, the edge rules and whether the network is linear; it returns booleans of shape
-    (nodes, trained nodes).
+    ``at_end`` decides which edges stay after a phase that does not count. It is a function of the input weights
+    (channels, trained nodes, width), the layout, the edge rules and whether the network is linear, and returns booleans
+    of shape (nodes, trained nodes).
     """
 
     epochs: int
     counts: bool = True  # whether these epochs count for the best epoch and for patience
-    ramps: tuple[tuple[str, float, float], ...] = ()  # name of a strength; its factor grows from first to last
+    ramps: tuple[tuple[str, float, float], ...] = ()  # name of a strength; first and last factor
     learning_rate: Callable[[float], float] | None = None  # factor by the share of the phase that is done, 0 to 1
     at_end: EdgeAction | None = None
 
@@ -65,7 +65,7 @@ class Phase:
         check_integer("epochs", self.epochs, least=0)
         for name, first, last in self.ramps:
             if not (first > 0 and last > 0):
-                raise ValueError(f"the ramp of {name!r} goes from {first} to {last}: both must be positive")
+                raise ValueError(f"the ramp of {name!r} goes from {first} to {last}; both must be positive")
         if self.counts and self.at_end is not None:
             raise ValueError(
                 "a phase with at_end cannot count: its networks have edges that the action removes; set counts=False"
@@ -96,15 +96,15 @@ class Plan:
     batches: Batches = "shuffle"  # an epoch goes once through the shuffled rows; or its batches are independent
     schedule: Schedule = "constant"  # of the learning rate, in the phases of phases_for
     activation: ActivationName = "relu"
-    averaging: float | None = None  # of the weights over epochs: what is left of the average after each
-    weight_decay: float | None = None  # share of the weights that a step takes away, times its rate
-    embedding: int = 0  # inputs that the networks compute of each number
-    engine: EngineChoice = "auto"  # what trains, see castlereg.training.engines.choice
+    averaging: float | None = None  # decay of a running average of the weights, per epoch; None for no average
+    weight_decay: float | None = None  # share of the weights that a step removes, times its learning rate
+    embedding: int = 0  # inputs that the networks compute from each number
+    engine: EngineChoice = "auto"  # see castlereg.training.engines.choice
 
     def __post_init__(self) -> None:
         counts = [phase.counts for phase in self.phases if phase.epochs]
         if counts != sorted(counts) or not any(counts):
-            raise ValueError(f"phases that count must come last, and there must be one, got {self.phases}")
+            raise ValueError(f"phases that count must come last, and at least one is needed, got {self.phases}")
 
     @property
     def form(self) -> Form:
@@ -113,12 +113,12 @@ class Plan:
 
     @property
     def max_epochs(self) -> int:
-        """Epochs of all phases."""
+        """Number of epochs of all phases."""
         return sum(phase.epochs for phase in self.phases)
 
     @property
     def warmup(self) -> int:
-        """Epochs before the best epoch and patience count."""
+        """Number of epochs before the best epoch and patience count."""
         return sum(phase.epochs for phase in self.phases if not phase.counts)
 
     def phase_at(self, epoch: int) -> tuple[Phase, int]:
@@ -144,7 +144,7 @@ def cosine(done: float) -> float:
 def phases_for(
     regularizers: Sequence[Regularizer], max_epochs: int, warmup: int = 0, schedule: Schedule = "constant"
 ) -> tuple[Phase, ...]:
-    """Return the phases that regularizers are trained in: those of the graph objective, or a single one after a warmup.
+    """Return the phases of training with regularizers: those of the graph objective, or a warmup and a single phase.
 
     Examples
     --------
@@ -168,9 +168,9 @@ def phases_for(
 def cut_cycles(
     input_weights: NDArray[np.float32], layout: Layout, rules: EdgeRules | None, linear: bool
 ) -> NDArray[np.bool_]:
-    """Keep the edges of an acyclic graph, the action that ends the first phase of the graph objective."""
+    """Keep the edges of an acyclic graph: the action after the first phase of the graph objective."""
     weights = edge_weights(input_weights, layout, linear=linear)
     if not np.isfinite(weights).all():
         return np.ones_like(weights, dtype=bool)
-    kept: Any = acyclic_cut(weights, None if rules is None else rules.required) > 0
-    return np.asarray(kept)
+    is_edge: Any = acyclic_cut(weights, None if rules is None else rules.required) > 0
+    return np.asarray(is_edge)

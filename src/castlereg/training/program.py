@@ -30,17 +30,16 @@ from castlereg.training import sampled as sampling
 from castlereg.training.devices import EVERYWHERE, MEMBERS, compiler_options, trim_heap
 from castlereg.training.state import MemberInputs, MemberState, Moving, Shared, Weights, adam
 
-# A member whose loss is no longer finite goes back one epoch and on at a tenth of its rate, this often.
+# A member whose loss is no longer finite goes back one epoch and continues at a tenth of its rate, at most this often.
 MAX_RESTARTS = 5
 RATE_AFTER_RESTART = 0.1
 
-# A compiled program takes 5 to 10 MB and 150 to 400 memory maps, of which Linux gives a process 65530 and XLA crashes
-# beyond. The least recently used program makes room for a new one, and is read back from the disk cache when it is
-# needed again.
+# A compiled program takes 5 to 10 MB and 150 to 400 memory maps. Linux allows a process 65530 maps, and XLA crashes
+# beyond. The least recently used program is dropped for a new one, and read from the disk cache when needed again.
 _MOST_PROGRAMS = 16
 _MOST_IN_PARTS = 4  # pairs of programs
 
-# Validation rows that are kept standardized while epochs run. More are taken in blocks and standardized each time;
+# Up to this many validation rows stay standardized while epochs run. More are standardized block by block each time;
 # numbers of rows beyond the limit are multiples of the block, see ``castlereg.data.table.rounded_up``.
 _MOST_VALIDATION_ROWS = 65_536
 _VALIDATION_BLOCK = 8192
@@ -63,7 +62,7 @@ def compiled(layout: Layout, form: Form, mesh: Mesh, lanes: int, quick: bool, ar
     program = _over_members(partial(_train_member, layout, form), 2, mesh, lanes)
 
     def flat(states: MemberState, inputs: MemberInputs, shared: Shared) -> list[Array]:
-        # To build the states again JAX would run Python, which hears Ctrl-C and loses what the program has returned.
+        # To rebuild the states, JAX would run Python code, where Ctrl-C would lose what the program has returned.
         return jax.tree.leaves(program(states, inputs, shared))
 
     return jax.jit(flat, donate_argnums=0, compiler_options=compiler_options(mesh, quick=quick))
@@ -74,7 +73,7 @@ def compiled_in_parts(layout: Layout, form: Form, mesh: Mesh, lanes: int, argume
     """Return two jitted programs for rows that come in chunks, both of (states, moving, totals, inputs, shared).
 
     The first trains on a chunk, the rows of ``inputs.batches``, and returns ``(moving, totals)``. The second ends an
-    epoch, given totals that are means over the steps, and returns ``(states, log)``.
+    epoch and returns ``(states, log)``; its totals are means over the steps.
     """
     trim_heap()
     first = jnp.zeros((), jnp.int32)
@@ -104,7 +103,7 @@ def compiled_in_parts(layout: Layout, form: Form, mesh: Mesh, lanes: int, argume
 
 
 def _over_members(part: Callable[..., Any], n_arguments: int, mesh: Mesh, lanes: int) -> Any:
-    """Run a function of some arguments of one member, and of what all members share, for the members of a mesh."""
+    """Run a function of one member's arguments and the shared ones for all members of a mesh."""
 
     def on_device(*arguments: Any) -> Any:
         *of_members, shared = arguments
@@ -146,7 +145,10 @@ def _train_member(
 def _epoch_end(
     layout: Layout, form: Form, inputs: MemberInputs, shared: Shared
 ) -> Callable[[Array, MemberState, Moving, Array], tuple[MemberState, Array]]:
-    """Return what ends an epoch: from the state before it, what its steps changed and their totals to state and log."""
+    """Return the function that ends an epoch.
+
+    It takes the state before the epoch, the arrays that its steps changed and their totals; it returns state and log.
+    """
     loss_of = _validation_loss(layout, inputs, shared)
 
     def close(epoch: Array, before: MemberState, after: Moving, totals: Array) -> tuple[MemberState, Array]:
@@ -166,7 +168,7 @@ def _epoch_end(
 
 
 def _averaged(before: Moving, after: Moving, decay: Array | None) -> Moving:
-    """Let the weights of an epoch enter their running average, if there is one."""
+    """Add the weights of an epoch to their running average, if the plan has one."""
     if before.average is None or decay is None:
         return after
     average = jax.tree.map(lambda old, new: decay * old + (1 - decay) * new, before.average, after.weights.network)
@@ -203,7 +205,7 @@ def _validation_loss(layout: Layout, inputs: MemberInputs, shared: Shared) -> Ca
 def _close_epoch(
     before: MemberState, after: Moving, network: Packed, validation_loss: Array, finite: Array, shared: Shared
 ) -> MemberState:
-    """Keep the best network, count patience; undo an epoch that is not finite and lower the rate."""
+    """Keep the best network and count patience; if the loss is not finite, undo the epoch and lower the rate."""
     choose = partial(jax.tree.map, lambda new, old: jnp.where(finite, new, old))
     epoch = before.epoch + 1
     better = finite & (epoch > shared.warmup) & (validation_loss < before.best_loss)
@@ -228,11 +230,12 @@ def _close_epoch(
     )
 
 
-Rows = tuple[Array, Array]  # of some steps: their channels as encoded, and weights
+Rows = tuple[Array, Array]  # encoded channels and weights of the rows of some steps
 Aux = tuple[dict[str, Array], tuple[Own, ...]]
 
-# Steps whose rows are gathered together. Gathering for every step by itself was slower; a whole epoch's rows are a
-# second table. Numbers of steps beyond the limit are multiples of the block, see ``castlereg.data.table.rounded_up``.
+# Steps whose rows are gathered together. Gathering for each step separately was slower, and the rows of a whole epoch
+# are a second table. Numbers of steps beyond the limit are multiples of the block, see
+# ``castlereg.data.table.rounded_up``.
 _BLOCK = 128
 _MOST_AT_ONCE = 1024
 
@@ -250,7 +253,7 @@ def run_steps(
     inputs: MemberInputs,
     shared: Shared,
 ) -> tuple[Moving, Array]:
-    """Take one epoch's steps; return what they changed and the mean of objective and terms."""
+    """Run the steps of one epoch; return the arrays that they changed, and the means of objective and terms."""
     regularizers, rate_factor = _epoch_of(inputs, epoch)
     steps = _Steps(layout, form, epoch, state.rate * rate_factor, regularizers, inputs, shared)
     totals = jnp.zeros(1 + len(terms(regularizers)), inputs.mean_weight.dtype)
@@ -276,7 +279,7 @@ class _Steps:
     shared: Shared
 
     def gather(self, first: Any, size: int) -> Rows:
-        """Collect the rows of some steps, and weights that make a sum over the rows of a step a mean."""
+        """Collect the rows of some steps, with weights that turn a sum over the rows of a step into a mean."""
         rows = lax.dynamic_slice_in_dim(self.inputs.batches[self.epoch], first, size)
         weight = self.shared.weight[rows]
         present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
@@ -296,7 +299,7 @@ class _Steps:
     def sampled(
         self, rows: Rows, first: Any, i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
     ) -> tuple[tuple[Moving, Array], sampling.KeptCycles | None]:
-        """Train the sub-networks sampled for step ``i``, and leave the others as they are."""
+        """Train the sub-networks sampled for step ``i``; the others stay unchanged."""
         ((weights, moments, running, average), totals), kept = carry
         assert self.inputs.sampled is not None
         nodes = self.inputs.sampled[self.epoch, i]
@@ -337,7 +340,7 @@ class _Steps:
             )
 
         value, (of_network, of_own) = jax.value_and_grad(loss, has_aux=True)((network, own))
-        # Weights of forbidden edges are zero from the start and stay so.
+        # Weights of forbidden edges are zero from the start and stay zero.
         mask = inputs.edge_mask[:, some["sampled"]] if some else inputs.edge_mask
         return value, (mask_inputs(of_network, mask), of_own)
 
@@ -348,7 +351,7 @@ class _Steps:
         return unpack(weights.network, self.form, self.layout)
 
     def _moved(self, weights: Any, updates: Any, loss: Array) -> Any:
-        """Take a step, none if the loss is not finite; known to come last, it needs no copy of the weights."""
+        """Take a step, or none if the loss is not finite: a rate of zero needs no copy of the weights."""
         rate = jnp.where(jnp.isfinite(loss), self.rate, 0.0)
         decay = self.inputs.weight_decay
         if decay is None:
@@ -367,10 +370,9 @@ def _running(aux: Aux) -> tuple[Any, ...]:
 def _in_blocks(
     step: Callable[[Any, Any, Array, Any], Any], gather: Callable[[Any, int], Any], room: int, steps: Array, carry: Any
 ) -> Any:
-    """Take steps one after the other, those of a long epoch in blocks, so that not all rows are gathered at once.
+    """Run steps one after the other; those of a long epoch in blocks, so that not all rows are gathered at once.
 
-    ``step(gathered, first, i, carry)`` returns the carry after step ``i``, where the gathered ones begin with
-    ``first``.
+    ``step(gathered, first, i, carry)`` returns the carry after step ``i``; the gathered steps begin with ``first``.
     """
     if room <= _MOST_AT_ONCE:
         return lax.fori_loop(0, steps, partial(step, gather(0, room), 0), carry)

@@ -1,8 +1,8 @@
-"""Steps that train only some sub-networks: cut them out, update them with their own moments, put them back.
+"""Steps that train only some sub-networks: copy them out, update them with their own moments, write them back.
 
-Where each step samples a few of many sub-networks, all others stay as they are: a step costs what the sampled ones
-cost, however wide the table. Each sub-network counts its own steps, so that Adam's first steps of each are as large
-as its later ones.
+If each step samples a few of many sub-networks, all others stay unchanged: the cost of a step depends on the sampled
+ones, not on the width of the table. Each sub-network counts its own steps, so that Adam's first steps of each are as
+large as its later ones.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from castlereg.acyclicity import Acyclicity
 from castlereg.layout import Layout
 from castlereg.network import Parameters, squared_adjacency
 
-# Where the nodes are in what each sub-network has for itself; the shared layers are left out.
+# Axis of the nodes in the arrays that each sub-network has for itself; the shared layers have none.
 _NODE_AXES = Parameters(1, 0, (), 0, 0)  # type: ignore[arg-type]
 
 
 class KeptCycles(NamedTuple):
     """h(A) of the whole graph, kept from step to step."""
 
-    adjacency: Array  # (nodes, nodes), squared weights of all edges as they are
-    value: Array  # (), h(A), by its slope since it was last measured
-    slope: Array  # (nodes, nodes), as it was last measured
+    adjacency: Array  # (nodes, nodes), current squared weights of all edges
+    value: Array  # (), h(A), updated by its slope since it was last computed
+    slope: Array  # (nodes, nodes), from the last time h(A) was computed
 
 
 def keep_cycles(input_weights: Array, layout: Layout) -> KeptCycles:
-    """Start with a graph that is yet to be measured."""
+    """Start with a graph whose h(A) is not yet computed."""
     adjacency = squared_adjacency(input_weights, layout)
     return KeptCycles(adjacency, jnp.zeros((), adjacency.dtype), jnp.zeros_like(adjacency))
 
 
 def refreshed(kept: KeptCycles, step: Array, nodes: Array, h: Acyclicity) -> KeptCycles:
-    """Measure the graph anew once every sub-network may have had its turn.
+    """Compute h(A) again after as many steps as it takes to sample every sub-network once.
 
-    In between, a step moves few columns of the graph, by little: the slope says how h changes. Where all
-    nodes are sampled every step measures anew.
+    In between, a step changes few columns of the graph by little, and the slope gives the change of h. If all nodes are
+    sampled, every step computes h(A).
     """
     every = max(1, len(kept.adjacency) // len(nodes))
 
-    def anew(kept: KeptCycles) -> KeptCycles:
+    def recomputed(kept: KeptCycles) -> KeptCycles:
         value, slope = jax.value_and_grad(h)(kept.adjacency)
         return KeptCycles(kept.adjacency, value, slope)
 
-    return lax.cond(step % every == 0, anew, lambda kept: kept, kept)
+    return lax.cond(step % every == 0, recomputed, lambda kept: kept, kept)
 
 
 def moved(kept: KeptCycles, nodes: Array, squares: Array) -> KeptCycles:
-    """Bring the graph up to date with new edges into some nodes, shape (nodes, nodes sampled)."""
+    """Update the graph with new edges into some nodes, shape (nodes, nodes sampled)."""
     change = squares - kept.adjacency[:, nodes]
     value = jnp.maximum(kept.value + jnp.sum(kept.slope[:, nodes] * change), 0.0)
     return KeptCycles(kept.adjacency.at[:, nodes].set(squares), value, kept.slope)
@@ -62,7 +62,7 @@ def moved(kept: KeptCycles, nodes: Array, squares: Array) -> KeptCycles:
 class SampledMoments(NamedTuple):
     """Adam's moments where sub-networks are sampled."""
 
-    own: Any  # of what each sub-network has for itself, with a count for each; the nodes are the first axis of all
+    own: Any  # of the arrays that each sub-network has for itself, with a count for each; nodes are the first axis
     shared: Any  # of the shared layers and the regularizers' own_arrays
 
 
@@ -86,14 +86,14 @@ def update(
 
 
 def put_back(parameters: Parameters, nodes: Array, sampled: Parameters) -> Parameters:
-    """Write sub-networks back into all."""
+    """Write sampled sub-networks back into the network."""
     put = partial(_moved_slices, nodes, into=True)
     own = jax.tree.map(put, _own(parameters), _own(sampled), _axes(parameters))
     return own._replace(hidden=sampled.hidden, embedding=sampled.embedding)
 
 
 def cut_out(parameters: Parameters, nodes: Array) -> Parameters:
-    """Take sub-networks out of all, as :func:`castlereg.network.select` does, but faster on a core."""
+    """Copy sub-networks out of the network, as :func:`castlereg.network.select` does, but faster on a CPU core."""
     own = jax.tree.map(partial(_cut, nodes), _own(parameters), _axes(parameters))
     return own._replace(hidden=parameters.hidden, embedding=parameters.embedding)
 
@@ -104,17 +104,17 @@ def _cut(nodes: Array, array: Array, axis: int) -> Array:
 
 
 def _moved_slices(nodes: Array, to: Array, source: Array, axis: int, *, into: bool) -> Array:
-    """Move slices one after the other, in place: a gather goes cell by cell, and a scatter copies the array first."""
+    """Copy slices one after the other, in place: a gather works cell by cell, and a scatter copies the array first."""
 
-    def one(i: Array, to: Array) -> Array:
-        there, here = (nodes[i], i) if into else (i, nodes[i])
-        return lax.dynamic_update_slice_in_dim(to, lax.dynamic_slice_in_dim(source, here, 1, axis), there, axis)
+    def copy_slice(i: Array, to: Array) -> Array:
+        position, origin = (nodes[i], i) if into else (i, nodes[i])
+        return lax.dynamic_update_slice_in_dim(to, lax.dynamic_slice_in_dim(source, origin, 1, axis), position, axis)
 
-    return lax.fori_loop(0, len(nodes), one, to)
+    return lax.fori_loop(0, len(nodes), copy_slice, to)
 
 
 def _by_node(parameters: Parameters) -> Parameters:
-    """Lay out each sub-network's own arrays in one piece: the moments of a few of many are far apart otherwise."""
+    """Make each sub-network's own arrays contiguous; otherwise the moments of a few of many are far apart."""
     return _own(parameters)._replace(input_weights=parameters.input_weights.swapaxes(0, 1))
 
 

@@ -1,4 +1,4 @@
-"""What is known of a stack before its first step.
+"""Setup of a stack: everything that is fixed before its first step.
 
 Folds, hyperparameters, seeds and bootstrap replicas are all *members* of one stack. They share the table and differ in
 their rows, seed and strengths. Each is standardized by its own training rows.
@@ -26,7 +26,7 @@ from castlereg.training.state import Shared
 
 @dataclass(frozen=True)
 class Setup:
-    """What is known of a stack before its first step."""
+    """Everything that is fixed before the first step of a stack."""
 
     table: Table
     members: Sequence[Member]
@@ -66,20 +66,20 @@ class Setup:
 
     @property
     def n_sampled(self) -> int | None:
-        """Sub-networks that each step trains, the targets' included; None for all."""
+        """Number of sub-networks that each step trains, including the targets'; None for all."""
         wanted = [r.features_per_step for r in self.regularizers if r.features_per_step is not None]
         if not wanted:
             return None
         if max(wanted) > self.layout.n_features:
             raise ValueError(
-                f"features_per_step={max(wanted)}, but X has {self.layout.n_features} features: "
-                f"give at most {self.layout.n_features}, or None for all"
+                f"features_per_step={max(wanted)}, but X has {self.layout.n_features} features; "
+                f"pass at most {self.layout.n_features}, or None for all"
             )
         return max(wanted) + len(self.layout.targets)
 
     @property
     def operations_of_step(self) -> int:
-        """Floating-point operations of one step of a member, about: those of the products of its first two layers."""
+        """Approximate floating-point operations of a member's step: the products of its first two layers."""
         layout, sizes = self.layout, self.plan.hidden_layer_sizes
         width = sizes[0] if sizes else layout.output_width
         n_run = len(self.nodes) if self.n_sampled is None else self.n_sampled
@@ -87,7 +87,7 @@ class Setup:
 
     @property
     def empty_row(self) -> int:
-        """Index of a row that weighs nothing."""
+        """Index of a row with weight zero."""
         return rounded_up(len(self.table.inputs) + 1) - 1
 
     def edge_mask(self) -> NDArray[np.float32]:
@@ -97,7 +97,7 @@ class Setup:
         return self.layout.edge_mask(self.table.constant, allowed)[:, list(self.nodes)]
 
     def edge_masks(self) -> NDArray[Any]:
-        """The same for every member, shape (members, inputs, trained nodes), without columns that it does not use."""
+        """Edge masks of all members, shape (members, inputs, trained nodes), without columns that a member ignores."""
         masks = np.repeat(self.edge_mask()[None].astype(self.dtype), len(self.members), axis=0)
         into_targets = [position for position, node in enumerate(self.nodes) if self.layout.nodes[node].target]
         for mask, member in zip(masks, self.members, strict=True):
@@ -106,7 +106,7 @@ class Setup:
         return masks
 
     def penalized(self) -> NDArray[Any] | None:
-        """Which weights sparsity counts, shape (inputs, trained nodes): all but those of required edges."""
+        """Which weights the sparsity term counts, shape (inputs, trained nodes): all except those of required edges."""
         rules = self.table.edges
         if rules is None or not rules.required.any():
             return None
@@ -137,7 +137,7 @@ class Setup:
         return jax.tree_util.tree_map_with_path(of_strength, self.regularizers), of_members
 
     def validation_rows(self) -> Any:
-        """Return every member's validation rows, filled up with the empty row."""
+        """Return every member's validation rows, padded with the empty row."""
         longest = rounded_up(max(len(m.validation_rows) for m in self.members))
         rows = np.full((len(self.members), longest), self.empty_row, np.int32)
         for filled, member in zip(rows, self.members, strict=True):
@@ -153,7 +153,7 @@ def _stacked(members: Sequence[Member], hidden_layer_sizes: tuple[int, ...], dty
         if jax.tree.structure(member.regularizers) != structure:
             raise ValueError(
                 f"members of a stack may differ only in strengths, but member 0 has regularizers {first} and member "
-                f"{number} has {member.regularizers}: train them in separate stacks"
+                f"{number} has {member.regularizers}; train them in separate stacks"
             )
     stacked: tuple[Regularizer, ...] = jax.tree.map(
         lambda *strengths: np.array(strengths, dtype), *(member.regularizers for member in members)

@@ -1,7 +1,7 @@
-"""Where the rows of a stack come from: a table in memory, or any other source; and what each step sees of them.
+"""Sources of a stack's rows (a table in memory, or any other source), and the batches of each step.
 
 Batches are index arrays, drawn on the host with NumPy: random numbers inside a compiled program triple its compile
-time. Shapes are rounded up to a few sizes, so that tables of different length run the same program.
+time. Shapes are rounded up to a few sizes, so that tables of different lengths run the same program.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from castlereg.training.setup import Setup
 from castlereg.training.stack import Stack
 from castlereg.training.state import Shared
 
-# Work of one call of the program, in floating-point operations: a fraction of a second on one core, so that the
-# progress bar moves, Ctrl-C is heard and finished members leave, at next to no cost.
+# Work of one call of the program, in floating-point operations: a fraction of a second on one core. The progress bar
+# then moves, Ctrl-C takes effect and finished members are dropped, at almost no cost.
 _WORK_PER_CALL = 4e9
 _MOST_EPOCHS_PER_CALL = 16
 
@@ -36,7 +36,7 @@ class Source(Protocol):
 
     @property
     def table(self) -> Table:
-        """Rows that an engine holds at a time."""
+        """Rows that an engine holds at one time."""
 
     @property
     def in_memory(self) -> bool:
@@ -49,7 +49,7 @@ class Source(Protocol):
         """Return the members with their rows in the table, their standardization and mean row weights."""
 
     def runner(self, stack: Stack) -> Runner:
-        """Return what runs epochs of a stack."""
+        """Return a runner of a stack's epochs."""
 
 
 class Runner(Protocol):
@@ -57,12 +57,12 @@ class Runner(Protocol):
 
     @property
     def epochs_per_call(self) -> int:
-        """Most epochs that one call runs."""
+        """Maximum number of epochs of one call."""
 
     def run(self, epochs: int, following: int, progress: Progress) -> Any:
         """Advance the stack by some epochs and return its log, placed; the next call runs ``following`` epochs.
 
-        ``progress`` is called with the share of an epoch that is done, if an epoch takes long.
+        If an epoch takes long, ``progress`` is called with the share of it that is done.
         """
 
 
@@ -82,7 +82,7 @@ class TableSource:
         return members, *measure(self.table, [member.train_rows for member in members])
 
     def runner(self, stack: Stack) -> _TableRunner:
-        """Give the engine of a stack the table."""
+        """Return a runner that passes the table to the engine of a stack."""
         return _TableRunner(stack)
 
 
@@ -117,7 +117,7 @@ def _shared_table(setup: Setup) -> Shared:
 
 
 def _epochs_per_call(setup: Setup, steps: int, members_per_worker: int) -> int:
-    """Power of two such that a call is a fraction of a second, by the size of the problem."""
+    """Return a power of two such that a call takes a fraction of a second."""
     per_epoch = steps * setup.operations_of_step * members_per_worker
     wanted = int(min(max(_WORK_PER_CALL / per_epoch, 1), _MOST_EPOCHS_PER_CALL))
     return 1 << (wanted.bit_length() - 1)
@@ -127,7 +127,7 @@ def _epochs_per_call(setup: Setup, steps: int, members_per_worker: int) -> int:
 class BatchStream:
     """The batches of one member.
 
-    A shuffled epoch goes once through the rows in random order, the last batch being what is left; one of independent
+    A shuffled epoch goes once through the rows in random order; its last batch may be smaller. An epoch of independent
     batches has ``rows // batch_size`` of them.
     """
 
@@ -144,13 +144,13 @@ class BatchStream:
 
     @property
     def steps(self) -> int:
-        """Steps in an epoch."""
+        """Number of steps in an epoch."""
         if self.batches == "independent":
             return max(1, len(self.rows) // self.batch_size)
         return -(-len(self.rows) // self.batch_size)
 
     def fill_rows(self, epochs: NDArray[np.int32]) -> None:
-        """Draw the rows of the next epochs into an array of shape (epochs, steps, batch_size), as far as they go."""
+        """Write the rows of the next epochs into an array of shape (epochs, steps, batch_size); padding stays."""
         for epoch in epochs.reshape(len(epochs), -1):
             if self.batches == "shuffle":
                 epoch[: len(self.rows)] = self._row_rng.permutation(self.rows)
@@ -168,16 +168,16 @@ class BatchStream:
 
 @dataclass
 class Draws:
-    """What the members of a stack draw for the next epochs: rows, features, and the regularizers' random numbers."""
+    """Random draws of a stack's members for the next epochs: rows, features, and random numbers of regularizers."""
 
     members: Sequence[Member]
     plan: Plan
     layout: Layout
-    n_sampled: int | None  # sub-networks that each step trains, the targets' included; None for all
-    empty_row: int  # fills up batches
+    n_sampled: int | None  # sub-networks that each step trains, including the targets'; None for all
+    empty_row: int  # pads batches
     streams: list[BatchStream] = field(init=False)
     _regularizer_rngs: list[list[np.random.Generator]] = field(init=False)
-    _numbers: Any = ()  # of all members, those that have finished keep their last
+    _numbers: Any = ()  # of all members; finished ones keep their last numbers
 
     def __post_init__(self) -> None:
         self.streams = [
@@ -191,7 +191,7 @@ class Draws:
 
     @property
     def steps(self) -> NDArray[np.int32]:
-        """Steps in an epoch of every member."""
+        """Number of steps in an epoch, for every member."""
         return np.array([stream.steps for stream in self.streams], np.int32)
 
     def draw(
@@ -199,7 +199,7 @@ class Draws:
     ) -> tuple[NDArray[np.int32], NDArray[np.int32] | None, Any]:
         """Draw the next epochs for the members that still train: rows, sub-networks to train, random numbers.
 
-        The arrays have room for some epochs and steps, at least as many as are drawn.
+        ``room`` is the number of epochs and steps in the shape of the arrays, at least as many as are drawn.
         """
         shape = (len(self.members), *room)
         batches = np.full((*shape, self.plan.batch_size), self.empty_row, np.int32)
@@ -220,7 +220,7 @@ class Draws:
         return batches, sampled, self._numbers
 
     def _drawn_by_regularizers(self, i: int, epochs: int, room: tuple[int, int]) -> Any:
-        """Draw a member's random numbers, shape (epochs, steps, ...) with room."""
+        """Draw a member's random numbers, padded to the shape (*room, ...)."""
         steps, sizes = self.streams[i].steps, self.plan.hidden_layer_sizes
         pairs = list(zip(self.members[i].regularizers, self._regularizer_rngs[i], strict=True))
         by_epoch = [tuple(r.draw(rng, steps, sizes) for r, rng in pairs) for _ in range(epochs)]

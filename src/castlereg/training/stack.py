@@ -1,4 +1,4 @@
-"""A stack in training: the states of its members in an engine, and the host's books on each of them."""
+"""A stack in training: the states of its members in an engine, and the host's record of each member."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Log = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 
 class Stack:
-    """The members in training: their states in an engine, and what the host knows of each member."""
+    """Members in training: their states in an engine, and the host's record of each member."""
 
     def __init__(self, setup: Setup, engine: Engine, states: MemberState | None = None) -> None:
         n = len(setup.members)
@@ -36,7 +36,7 @@ class Stack:
         engine.states = engine.place(states)
 
     def inputs(self, drawn: tuple[Any, Any, Any], steps: Any, epochs: int) -> MemberInputs:
-        """Collect what the next call trains on; ``epochs`` is what there is room for."""
+        """Collect the inputs of the next call; ``epochs`` is the length of their epoch axis."""
         setup = self.setup
         regularizers, rates = setup.schedule(int(self.epoch[self.active].min()), epochs)
         weight: Any = setup.mean_weight
@@ -49,21 +49,21 @@ class Stack:
         return MemberInputs(*drawn, regularizers, rates, steps, rows, by, weight, masks, *extras)
 
     def record(self, log: NDArray[np.float32]) -> None:
-        """Bring the books up to date after a call, whose log was read."""
+        """Update the record of the members after a call and its log."""
         states = self.engine.states
         epoch, self.best_loss, self.active = self.engine.read((states.epoch, states.best_loss, states.active))
         self.logs.append((self.epoch.copy(), log))
         self.epoch = epoch.astype(np.int64)
 
     def stop(self, members: NDArray[np.bool_]) -> None:
-        """End the training of some members; their best weights stay."""
+        """End the training of some members; they keep their best weights."""
         if not (members & self.active).any():
             return
         self.active = self.active & ~members
         self.engine.states = self.engine.states._replace(active=self.engine.place(self.active))
 
     def keep_edges(self, action: EdgeAction) -> None:
-        """Let an action decide which edges every member keeps from now on."""
+        """Keep only the edges that an action chooses for each member."""
         layout, rules, linear = self.setup.layout, self.setup.table.edges, not self.setup.plan.hidden_layer_sizes
         states = self.engine.read(self.engine.states)
         for mask, weights in zip(self.masks, states.moving.weights.network.input_weights, strict=True):
@@ -80,7 +80,7 @@ class Stack:
 
 
 def initial_states(setup: Setup) -> MemberState:
-    """Draw the starting weights of all members, and start everything else."""
+    """Return the states of all members before the first step, with random starting weights."""
     plan, layout, nodes, n = setup.plan, setup.layout, setup.nodes, len(setup.members)
     sizes = plan.hidden_layer_sizes
     starts = []
@@ -106,7 +106,7 @@ def initial_states(setup: Setup) -> MemberState:
     shapes = jax.eval_shape(moments_of, jax.tree.map(lambda a: a[0], weights))
 
     def zeros(moment: Any) -> NDArray[Any]:
-        is_count = np.issubdtype(moment.dtype, np.integer)  # the others have the precision of the table, also natively
+        is_count = np.issubdtype(moment.dtype, np.integer)  # others have the table's precision, also natively
         return np.zeros((n, *moment.shape), moment.dtype if is_count else setup.dtype)
 
     moments = jax.tree.map(zeros, shapes)

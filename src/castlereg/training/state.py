@@ -1,4 +1,4 @@
-"""What a member trains on, and what changes while it does."""
+"""Inputs of training, and the state of a member in training."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ adam = optax.scale_by_adam()
 
 
 class Weights(NamedTuple):
-    """All that is trained."""
+    """All trained arrays."""
 
     network: Packed
     own: tuple[Any, ...]  # the regularizers' trained arrays
 
 
 class Moving(NamedTuple):
-    """What a step changes."""
+    """Arrays that a step changes."""
 
     weights: Weights
     moments: Any  # of Adam
@@ -31,7 +31,7 @@ class Moving(NamedTuple):
 
 
 class MemberState(NamedTuple):
-    """All that changes while a member trains."""
+    """State of a member in training."""
 
     moving: Moving
     rate: Array
@@ -44,7 +44,7 @@ class MemberState(NamedTuple):
 
 
 class MemberInputs(NamedTuple):
-    """What a member trains on in one call of the program."""
+    """Inputs of a member in one call of the program."""
 
     batches: Array  # (epochs, steps, batch), rows of the table
     sampled: Array | None  # (epochs, steps, nodes), sub-networks to train; None for all
@@ -56,12 +56,12 @@ class MemberInputs(NamedTuple):
     standardization: Standardization
     mean_weight: Array  # of the training rows
     edge_mask: Array  # (inputs, trained nodes), 0 for forbidden edges
-    averaging: Array | None = None  # what is left of the average after an epoch; None without averaging
-    weight_decay: Array | None = None  # share of the weights that a step takes away, times its rate; None for none
+    averaging: Array | None = None  # decay of the average, per epoch; None without averaging
+    weight_decay: Array | None = None  # share of the weights that a step removes, times its rate; None for none
 
 
 class Shared(NamedTuple):
-    """What all members train on."""
+    """Inputs that all members share."""
 
     inputs: Array  # (rows, channels), encoded but not yet standardized; the last row is empty
     weight: Array  # (rows,), 0 for the empty row

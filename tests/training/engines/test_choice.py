@@ -92,7 +92,7 @@ def test_regularizers_that_the_kernels_do_not_have_train_on_jax(
     plain = stack_of(table(), [replace(one, regularizers=()) for one in members(2)], plan((5,))).setup
     assert native.why_not_covered(plain) is None
     given = stack_of(table(), [replace(one, regularizers=(regularizer,)) for one in members(2)], plan((5,))).setup
-    assert native.why_not_covered(given) == f"{type(regularizer).__name__} is not among its regularizers"
+    assert native.why_not_covered(given) == f"{type(regularizer).__name__} is not supported"
     assert engine_for(given).name == "jax"
     assert NetworkRegressor([regularizer], max_epochs=2).fit(X, y).engine_ == "jax"
 
@@ -103,7 +103,7 @@ def test_jax_is_jax(kernels: pytest.MonkeyPatch) -> None:
 
 def test_native_where_it_does_not_apply_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(native, "why_not_covered", lambda setup: "batch norm")
-    message = r"engine='native' cannot train these networks \({}\): use engine='auto', which takes JAX for them"
+    message = r"engine='native' cannot train these networks \({}\); use engine='auto', which trains them with JAX"
     recipe = Recipe(engine="native")
     with pytest.raises(ValueError, match=message.format("batch norm")):
         CastleRegressor(recipe=recipe, max_epochs=2).fit(X, y)

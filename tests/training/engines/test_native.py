@@ -341,9 +341,9 @@ def test_random_shapes(seed: int) -> None:
 
 
 def test_what_is_not_covered_is_said() -> None:
-    with pytest.raises(ValueError, match=r"BatchNorm is not among its regularizers\): use engine='auto'"):
+    with pytest.raises(ValueError, match=r"BatchNorm is not supported\); use engine='auto'"):
         train(*Case(regularizers=(BatchNorm(),)).problem())
-    with pytest.raises(ValueError, match="its random numbers are those of float32"):
+    with pytest.raises(ValueError, match="its random numbers need float32"):
         train(*Case(regularizers=(Dropout(0.1),)).problem(dtype=np.float64))
     with pytest.raises(ValueError, match="at most 16 hidden layers"):
         train(*Case(sizes=(2,) * 17).problem())

@@ -1,4 +1,4 @@
-"""Whether JAX trains on an accelerator by default, found out without starting JAX where it has none."""
+"""Detect whether JAX trains on an accelerator by default, without starting JAX if it has none."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import jax
 from castlereg.forks import has_started
 from castlereg.training.devices import prepare_jax
 
-# What names libraries of devices to JAX, besides its plugins.
+# Environment variables and modules that add devices to JAX, in addition to its plugins.
 _VARIABLES = ("PJRT_NAMES_AND_LIBRARY_PATHS", "TPU_LIBRARY_PATH")
 _MODULES = ("jax_plugins", "libtpu")
 
 
 def has_accelerator() -> bool:
-    """Tell whether JAX's default device is an accelerator."""
+    """Return whether JAX's default device is an accelerator."""
     platforms = jax.config.jax_platforms  # type: ignore[attr-defined]
     if not has_started():
         if platforms == "cpu" if platforms else not _has_plugin():
@@ -29,7 +29,7 @@ def has_accelerator() -> bool:
 
 @cache
 def _has_plugin() -> bool:
-    """Tell whether anything is installed that may bring JAX a device besides the CPU."""
+    """Return whether anything is installed that may add a JAX device other than the CPU."""
     return bool(
         any(map(os.environ.get, _VARIABLES)) or any(map(find_spec, _MODULES)) or entry_points(group="jax_plugins")
     )

@@ -1,4 +1,4 @@
-"""Which engine a stack gets."""
+"""Choice of the engine for a stack."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from castlereg.training.setup import Setup
 
 
 def engine_for(setup: Setup, *, in_memory: bool = True) -> Engine:
-    """Return the engine that the plan of a stack asks for.
+    """Return the engine for a stack, according to its plan.
 
-    ``"auto"`` is the native engine where it covers the stack and is faster. It is JAX where the user has chosen devices
-    of JAX or has an accelerator, and for rows that are not in memory.
+    ``"auto"`` is the native engine if it supports the stack and is faster. It is JAX if the user has chosen JAX devices
+    or has an accelerator, and for rows that are not in memory.
 
     Raises
     ------
     ValueError
-        If the plan asks for the native engine and it does not cover the stack.
+        If the plan requires the native engine and it does not support the stack.
     """
     choice = setup.plan.engine
     if choice == "jax" or (choice == "auto" and not _prefers_native(setup, in_memory)):
@@ -29,7 +29,7 @@ def engine_for(setup: Setup, *, in_memory: bool = True) -> Engine:
     reason = native.why_not_covered(setup) if in_memory else "rows are read from a file in chunks"
     if reason is not None:
         raise ValueError(
-            f"engine='native' cannot train these networks ({reason}): use engine='auto', which takes JAX for them"
+            f"engine='native' cannot train these networks ({reason}); use engine='auto', which trains them with JAX"
         )
     return native.NativeEngine(setup)
 

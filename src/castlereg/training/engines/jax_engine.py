@@ -14,14 +14,14 @@ from castlereg.training.engines.protocol import EngineName
 from castlereg.training.setup import Setup
 from castlereg.training.state import MemberInputs, MemberState, Shared
 
-# Up to this width a program that compiles in little more than half of the time takes 6 or 7 % longer to train; at
-# a width of 30 it takes a third longer. Of more rows, training is what takes the time.
+# Quick compilation takes little more than half the time. Up to this width, training then takes 6 or 7 % longer; at a
+# width of 30 it takes a third longer. With more rows than this, training takes most of the time.
 _SMALL_WIDTH = 16
 _SMALL_ROWS = 20_000
 
 
 class JaxEngine:
-    """Trains the members of a stack on the devices of JAX, which share them."""
+    """Engine that shares the members of a stack among JAX devices."""
 
     name: EngineName = "jax"
 
@@ -34,7 +34,7 @@ class JaxEngine:
 
     @property
     def states(self) -> MemberState:
-        """What the devices hold; built anew from its leaves, which a single assignment replaces."""
+        """States on the devices, rebuilt from their leaves, which a single assignment replaces."""
         states: MemberState = jax.tree.unflatten(self._structure, self._leaves[: self._structure.num_leaves])
         return states
 
@@ -77,8 +77,8 @@ class JaxEngine:
         )
         returned: list[list[jax.Array]] = []
         try:
-            # Ctrl-C that comes while the program runs is heard between two steps of this function. What the program
-            # returns is in the list by then, or the program was not called.
+            # Python handles Ctrl-C between two steps of this function. By then, the list has what the program returned,
+            # or the program was not called.
             returned.extend(map(call, *zip(arguments, strict=True)))
         finally:
             if returned:
@@ -86,12 +86,12 @@ class JaxEngine:
         return returned[0][-1]
 
     def close(self) -> None:
-        """Let go of the states."""
+        """Release the states."""
         self._leaves = []
         release()
 
     def rebalance(self) -> None:
-        """Deal the remaining members out anew when a device has clearly more of them than its share."""
+        """Redistribute the remaining members if a device has clearly more of them than its share."""
         active, n_devices = self.read(self.states.active), self.mesh.size
         counts = np.bincount(self._slot[active] // self.members_per_worker, minlength=n_devices)
         if counts.max() <= 1.25 * -(-int(active.sum()) // n_devices):
@@ -110,7 +110,7 @@ class JaxEngine:
 
 
 def _deal(members: NDArray[np.int64], n_devices: int, slots_per_device: int) -> NDArray[np.int64]:
-    """Give each member a slot, dealing them to the devices in turn; return the slot of every member."""
+    """Distribute members over the slots of devices, one device after the other; return the slot of each member."""
     slot = np.empty(len(members), np.int64)
     turn = np.arange(len(members))
     slot[members] = (turn % n_devices) * slots_per_device + turn // n_devices
@@ -118,6 +118,6 @@ def _deal(members: NDArray[np.int64], n_devices: int, slots_per_device: int) -> 
 
 
 def _is_small(setup: Setup) -> bool:
-    """Whether compiling takes longer than training; by table and widths only, to be the same for any stack."""
+    """Return whether compiling takes longer than training, by table and widths only: the same for any stack."""
     widest = max(setup.layout.n_inputs, *setup.plan.hidden_layer_sizes, 0)
     return widest <= _SMALL_WIDTH and len(setup.table.inputs) <= _SMALL_ROWS

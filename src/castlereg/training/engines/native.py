@@ -1,7 +1,7 @@
 """The native engine: kernels of the package castlereg-kernels, which train on all cores without JAX.
 
 The kernels do what :mod:`castlereg.training.program` does, for the regularizers and losses of this package. They take
-one dict of arrays: sizes and layout, the table, what members train on, and their states, which they update in place.
+one dict of arrays: sizes and layout, the table, the inputs of members, and their states, which they update in place.
 """
 
 from __future__ import annotations
@@ -69,37 +69,37 @@ def why_not_covered(setup: Setup) -> str | None:
         return "castlereg-kernels is not installed"
     for regularizer in setup.regularizers:
         if type(regularizer) not in _COVERED:
-            return f"{type(regularizer).__name__} is not among its regularizers"
+            return f"{type(regularizer).__name__} is not supported"
     if acyclicity_of(setup.regularizers, setup.layout.n_nodes) not in _ACYCLICITY:
-        return "the acyclicity function is not one of its own"
+        return "a custom acyclicity function is not supported"
     if any(node.loss is not None and type(node.loss) not in _LOSSES for node in setup.layout.nodes):
-        return "the loss is not one of its own"
+        return "a custom loss is not supported"
     if len(setup.plan.hidden_layer_sizes) > _MOST_LAYERS:
-        return f"it has at most {_MOST_LAYERS} hidden layers"
+        return f"it supports at most {_MOST_LAYERS} hidden layers"
     if setup.n_sampled is not None and len(setup.nodes) < setup.layout.n_nodes:
-        return "features are sampled, but only the targets' sub-networks are trained"
+        return "features_per_step is set, but only the targets' sub-networks are trained"
     random = any(type(regularizer) in _RANDOM for regularizer in setup.regularizers)
     if random and setup.dtype != np.float32:
-        return "its random numbers are those of float32"
+        return "its random numbers need float32"
     if random and not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
-        return "jax_threefry_partitionable is off, and random numbers would differ"
+        return "jax_threefry_partitionable is off, so random numbers would differ from JAX's"
     return None
 
 
 def is_faster(setup: Setup) -> bool:
-    """Tell whether the native engine is faster than JAX for a stack that it covers.
+    """Return whether the native engine is faster than JAX for a stack that it supports.
 
-    It trains a member on one core. JAX does so too, except for a single member: it shares the products of a large
-    network among the cores.
+    It trains a member on one core. So does JAX, except for a single member: it shares the products of a large network
+    among the cores.
     """
     return len(setup.members) > 1 or setup.operations_of_step <= _MOST_OPERATIONS_ON_ONE_CORE
 
 
 class NativeEngine:
-    """Trains the members of a stack in place, in NumPy arrays.
+    """Engine that trains the members of a stack in place, in NumPy arrays.
 
-    The kernels run in a thread of their own, which Python waits for where it reads what they have computed: the next
-    epochs are drawn meanwhile, and Ctrl-C is heard.
+    The kernels run in a separate thread. Python waits for it only to read the results; meanwhile it draws the next
+    epochs and handles Ctrl-C.
     """
 
     name: EngineName = "native"
@@ -122,7 +122,7 @@ class NativeEngine:
         return jax.tree.map(np.array, placed)
 
     def share(self, shared: Shared) -> Shared:
-        """Return what all members share, as it is."""
+        """Return the shared inputs unchanged."""
         return shared
 
     def run(self, inputs: MemberInputs, shared: Shared) -> NDArray[Any]:
@@ -148,8 +148,8 @@ class NativeEngine:
 class _Call:
     """One call of the kernels, in a thread.
 
-    Ctrl-C may come at any moment, also between two lines of ``start``: whoever takes the turn first, the thread or a
-    ``wait`` that does not know of it, decides whether the kernels are called.
+    Ctrl-C may come at any moment, even between two lines of ``start``, and ``wait`` may then not know of the thread.
+    The one that takes the turn first decides whether the kernels are called.
     """
 
     def __init__(self, arrays: dict[str, Any], dtype: str, n_threads: int) -> None:
@@ -173,7 +173,7 @@ class _Call:
             self._finished.set()
 
     def wait(self) -> None:
-        """Wait for the end, also when Python ends: it must not end while the kernels run. Ctrl-C is heard at once."""
+        """Wait for the kernels, also when Python exits: it must not exit while they run. Ctrl-C interrupts the wait."""
         if not self._started and self._turn.acquire(blocking=False):
             return
         while not self._finished.wait(0.1):
@@ -183,7 +183,7 @@ class _Call:
 
 
 def _n_threads() -> int:
-    """Count the cores, or as many as the user lets JAX have."""
+    """Return the number of cores, or of the CPU devices that the user has set for JAX."""
     wanted = int(jax.config.jax_num_cpu_devices)  # type: ignore[attr-defined]
     return wanted if wanted > 0 else available_cores()
 
@@ -279,7 +279,7 @@ def _table(shared: Shared) -> dict[str, Any]:
 
 
 def _inputs(inputs: MemberInputs) -> dict[str, Any]:
-    """Collect what members train on, and the strengths of regularizers."""
+    """Collect the inputs of members, and the strengths of regularizers."""
     batches, by = inputs.batches, inputs.standardization
     arrays: dict[str, Any] = {
         "room_epochs": batches.shape[1],

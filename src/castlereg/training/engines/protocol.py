@@ -1,4 +1,4 @@
-"""What an engine does for a stack: it holds the states of the members and runs their epochs."""
+"""Protocol of engines: an engine holds the states of a stack's members and runs their epochs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ EngineChoice = Literal["auto", "jax", "native"]
 class Engine(Protocol):
     """Trains the members of one stack.
 
-    A stack gives NumPy arrays and reads NumPy arrays, those of members with a leading member axis. What an engine makes
-    of them in between is its own affair.
+    A stack passes and reads NumPy arrays; those of members have a leading member axis. In between, an engine may store
+    them in any form.
     """
 
     @property
@@ -23,26 +23,26 @@ class Engine(Protocol):
 
     @property
     def members_per_worker(self) -> int:
-        """Most members that one device or core trains, which decides how many epochs make a call of a fair length."""
+        """Largest number of members that one device or core trains; it sets the number of epochs per call."""
 
-    states: MemberState  # of all members, as placed by the engine; the stack sets them, ``run`` brings them up to date
+    states: MemberState  # of all members, as placed by the engine; the stack sets them, ``run`` updates them
 
     def place(self, by_member: Any) -> Any:
-        """Turn a tree of NumPy arrays with a leading member axis into what the engine holds."""
+        """Convert a tree of NumPy arrays with a leading member axis to the form that the engine holds."""
 
     def read(self, placed: Any) -> Any:
-        """Return copies as NumPy arrays, member by member, once they are computed; Ctrl-C is heard meanwhile."""
+        """Return copies as NumPy arrays, member by member, once they are computed; Ctrl-C interrupts the wait."""
 
     def share(self, shared: Shared) -> Shared:
-        """Turn what all members share into what the engine holds."""
+        """Convert the shared inputs to the form that the engine holds."""
 
     def run(self, inputs: MemberInputs, shared: Shared) -> Any:
         """Run ``shared.epochs`` epochs of all active members and return the log, placed.
 
-        The log has shape (members, epochs that there is room for, columns), NaN for epochs that were not run. Arrays
-        of ``inputs`` are NumPy arrays. The call may return before the epochs are done. Ctrl-C never loses states that
-        it has computed.
+        The log has shape (members, epochs, columns), with the epoch axis of ``inputs`` and NaN for epochs that were not
+        run. Arrays of ``inputs`` are NumPy arrays. The call may return before the epochs are done. Ctrl-C never loses
+        states that it has computed.
         """
 
     def close(self) -> None:
-        """Let go of the states."""
+        """Release the states."""
