@@ -90,7 +90,7 @@ def test_the_objective_for_the_graph_scores_columns_by_likelihood(mixed_layout: 
         ({"objective": "graphs"}, "objective='graphs' is not one of .*; did you mean 'graph'?"),
         ({"acyclicity_strength": -1.0}, "acyclicity_strength=-1.0 must be at least 0"),
         ({"objective": "graph", "sparsity": None}, "objective='graph' needs reconstruction, acyclicity and sparsity"),
-        ({"objective": "graph", "features_per_step": 2}, "scores all columns in every step, but features_per_step=2"),
+        ({"objective": "graph", "features_per_step": 2}, "cannot be combined with features_per_step=2; set it to None"),
         ({"features_per_step": 0}, "features_per_step=0 must be a whole number of at least 1"),
     ],
 )

@@ -16,8 +16,8 @@ from castlereg.regularizers.protocol import check_regularizers
         (L2(0.1), r"regularizers=L2\(strength=0.1\) must be a sequence"),
         ("dropout", "regularizers='dropout' must be a sequence"),
         (None, "regularizers=None must be a sequence"),
-        ([L2], r"has <class '.*L2'>, which is not a regularizer: make one with L2\(\)"),
-        ([0.1], "has 0.1, which is not a regularizer"),
+        ([L2], r"contains <class '.*L2'>, which is not a regularizer; pass an instance, L2\(\)"),
+        ([0.1], "contains 0.1, which is not a regularizer"),
         ([L2(0.1), L1(0.1), L2(0.2)], "L2 more than once"),
     ],
 )
@@ -28,5 +28,5 @@ def test_what_is_not_a_sequence_of_regularizers_is_rejected(regularizers: Any, m
 
 def test_hidden_layers_are_needed_by_what_acts_on_them() -> None:
     assert check_regularizers([L2(), Castle()], ()) == (L2(), Castle())
-    with pytest.raises(ValueError, match=r"Dropout acts on hidden layers, and hidden_layer_sizes=\(\) has none"):
+    with pytest.raises(ValueError, match=r"Dropout acts on hidden layers, but hidden_layer_sizes=\(\) has none"):
         check_regularizers([Dropout()], ())

@@ -4,7 +4,7 @@ Every function takes ``A``, a square matrix of non-negative edge weights (``A[j,
 and returns one number ``h(A) >= 0``:
 
 - zero when the graph has no directed cycle, exactly and at any scale, and positive otherwise, unless that underflows;
-- growing with every weight of a cycle (:func:`log_determinant` within its domain), and blind to the order of the nodes;
+- growing with every weight of a cycle (:func:`log_determinant` within its domain), for any order of the nodes;
 - finite, with a finite gradient, for any finite float32 weights;
 - a plain JAX function: differentiate, ``jit`` and ``vmap`` it.
 

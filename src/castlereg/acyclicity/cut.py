@@ -1,4 +1,4 @@
-"""From learned weights to the edges of a graph: cut cycles, tell strong edges from weak ones, find a cycle.
+"""From learned weights to the edges of a graph: cut cycles, separate strong edges from weak ones, find a cycle.
 
 Array algorithms: ``weights[j, k]`` is the weight of the edge j -> k, zero for none.
 """
@@ -17,7 +17,7 @@ def acyclic_cut(weights: NDArray[np.float64], required: NDArray[np.bool_] | None
     weights : array of shape (nodes, nodes)
         Not negative.
     required : array of bool, shape (nodes, nodes), optional
-        Edges that are kept before all others; without a cycle among them.
+        Edges that are kept before all others; they must not contain a cycle.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def acyclic_cut(weights: NDArray[np.float64], required: NDArray[np.bool_] | None
 
 
 def strong_edges(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which edges are strong, all of them when they have the same weight; see :func:`weakest_strong_weight`.
+    """Return a mask of the strong edges: all of them if they have the same weight; see :func:`weakest_strong_weight`.
 
     Weights, of any shape, are not negative and zero where there is no edge.
 
@@ -62,8 +62,8 @@ def strong_edges(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
 def weakest_strong_weight(weights: NDArray[np.float64]) -> float:
     """Return the smallest weight of the strong edges, by Otsu's method; 0 when there are no edges.
 
-    A network gives some weight to nearly every edge, and how much depends on the table, so a fixed threshold means
-    nothing. The split into strong and weak is the one that explains most of the variance of the weights.
+    A network gives some weight to nearly every edge, by an amount that depends on the table, so no fixed threshold fits
+    all tables. The split into strong and weak edges is the one that explains most of the variance of the weights.
 
     Examples
     --------

@@ -13,25 +13,25 @@ from jax import Array, lax
 
 # The Taylor polynomial of degree 9 is exact to float32 rounding up to this norm: 0.84**9 / 10! < 6e-8.
 TAYLOR_NORM: Final = 0.84
-# The polynomial sees walks of length 9. Squaring it s times reaches length 9 * 2**s, and those up to 2**s have five
-# digits. Walks longer than 2**7 are below float32's smallest number while the spectral radius is below 20: 20**128 /
-# 128! = 1e-49.
+# The polynomial covers walks up to length 9. Squaring it s times reaches length 9 * 2**s, and walks up to 2**s have
+# five digits. Walks longer than 2**7 are below float32's smallest number while the spectral radius is below 20:
+# 20**128 / 128! = 1e-49.
 MORE_SQUARINGS: Final = (4, 5, 6, 7)
 # From here on h grows like a logarithm, so that h, h**2 and their gradients stay inside float32.
 # tr exp(A) of a dense graph of 1000 nodes with spectral radius 20 is e**26.9: still exact.
 LARGEST_LOG_VALUE: Final = 28.0
 # Products above this are rescaled, so that squaring cannot overflow.
 RESCALE_ABOVE: Final = 1e6
-# Weights above this count as this, so that their sums stay inside float32.
+# Larger weights are replaced by this one, so that their sums stay inside float32.
 LARGEST_WEIGHT: Final = 1e30
 
 
 @jax.custom_vjp
 def trace_exponential(adjacency: Array) -> Array:
-    """Trace of the matrix exponential less the number of nodes, ``h(A) = tr exp(A) - p`` (eq. 2 and 7).
+    """Return the trace of the matrix exponential minus the number of nodes, ``h(A) = tr exp(A) - p`` (eq. 2 and 7).
 
-    The weight of every closed walk of every length counts, so no cycle is free, however long. The value and the
-    gradient ``exp(A)^T`` come from one exponential.
+    The weight of every closed walk of any length counts, so every cycle is penalized. The value and the gradient
+    ``exp(A)^T`` come from one exponential.
 
     Parameters
     ----------
@@ -43,10 +43,10 @@ def trace_exponential(adjacency: Array) -> Array:
     ``exp(A) - I`` is built only from non-negative products, without ever adding the identity: nothing cancels, small
     values keep their digits, and a graph without cycles gives exactly zero.
 
-    ``tr exp(A)`` overflows float32 when the spectral radius passes 88, which a dense start with ordinary weights does
-    at once. Once ``log tr exp(A)`` passes 28, ``h`` goes on as ``e^28 (1 + log(1 + log tr exp(A) - 28))``: the same
-    value and slope at the seam, still growing, finite for any finite ``A``. It may round to zero only where edges
-    outside of cycles outweigh those in cycles by more than float32 can hold side by side.
+    ``tr exp(A)`` overflows float32 when the spectral radius exceeds 88, as it does for a dense graph with ordinary
+    starting weights. Above ``log tr exp(A) = 28``, ``h`` continues as ``e^28 (1 + log(1 + log tr exp(A) - 28))``, with
+    the same value and slope at that point: still growing, and finite for any finite ``A``. It may round to zero only if
+    edges outside of cycles outweigh those in cycles by more than the precision of float32.
 
     Examples
     --------
@@ -83,9 +83,9 @@ def continued(trace: Array, product: Array, log_scale: Array) -> tuple[Array, Ar
 
 
 def past_the_exact_range(log_value: Array) -> tuple[Array, Array]:
-    """Return how far ``log h`` is past 28, at least 0, and what h goes on as: ``e^28 (1 + log(1 + excess))``.
+    """Return how far ``log h`` is past 28, at least 0, and the continuation of h: ``e^28 (1 + log(1 + excess))``.
 
-    Its slope is that of h times ``e^28 / (h (1 + excess))``.
+    The slope of the continuation is that of h times ``e^28 / (h (1 + excess))``.
     """
     excess = jnp.maximum(log_value - LARGEST_LOG_VALUE, 0.0)
     return excess, math.exp(LARGEST_LOG_VALUE) * (1 + jnp.log1p(excess))
@@ -131,18 +131,18 @@ def rescaled(product: Array, log_scale: Array) -> tuple[Array, Array]:
 
 
 def _squarings_for_long_walks(x: Array, x2: Array, x3: Array, halvings: Array) -> Array:
-    """Return how often to square so that closed walks which are left out are below a millionth of h, or there are none.
+    """Return the number of squarings after which the omitted closed walks are below a millionth of h, or none remain.
 
-    Closed walks of length k weigh at most ``p radius^k / k!`` together, and h is at least what those of two and three
-    nodes give. The radius is at most the norm, and the third root of the third power's norm. ``x`` is
+    Closed walks of length k weigh at most ``p radius^k / k!`` together, and h is at least the weight of those of two
+    and three nodes. The radius is at most the norm, and the third root of the third power's norm. ``x`` is
     ``A / 2^halvings``, ``x2`` and ``x3`` are its powers.
     """
     n_nodes = len(x)
-    seen = np.array([9.0, *(2.0**s for s in MORE_SQUARINGS if 2.0 ** (s - 1) < n_nodes and n_nodes > 9)])
-    enough = np.array([0.0, *MORE_SQUARINGS])[: len(seen)]
+    lengths = np.array([9.0, *(2.0**s for s in MORE_SQUARINGS if 2.0 ** (s - 1) < n_nodes and n_nodes > 9)])
+    enough = np.array([0.0, *MORE_SQUARINGS])[: len(lengths)]
     log_2 = halvings * np.log(2.0)
     log_radius = jnp.log(jnp.minimum(norm(x), jnp.cbrt(norm(x3)))) + log_2
-    at_most = np.log(2.0 * n_nodes) + (seen + 1) * log_radius - scipy.special.gammaln(seen + 2)
+    at_most = np.log(2.0 * n_nodes) + (lengths + 1) * log_radius - scipy.special.gammaln(lengths + 2)
     at_least = jnp.logaddexp(jnp.log(jnp.trace(x2) / 2) + 2 * log_2, jnp.log(jnp.trace(x3) / 6) + 3 * log_2)
     negligible = at_most <= at_least + np.log(1e-6)
     return jnp.where(negligible.any(), jnp.asarray(enough)[jnp.argmax(negligible)], enough[-1]).astype(x.dtype)

@@ -19,11 +19,11 @@ _BLOCK: Final = 32
 
 @jax.custom_vjp
 def log_determinant(adjacency: Array) -> Array:
-    """Negative log-determinant, ``h(A) = -log det(I - A)`` (Bello et al. 2022), for any weights.
+    """Return the negative log-determinant, ``h(A) = -log det(I - A)`` (Bello et al. 2022), for any weights.
 
-    Closed walks of length k weigh ``1 / k``, where the trace exponential has ``1 / k!``: long cycles count for more.
-    The value and the gradient ``(I - A)^-1``, transposed, come from one elimination with the operations of
-    a single matrix product.
+    Closed walks of length k weigh ``1 / k`` instead of the ``1 / k!`` of the trace exponential: long cycles count more.
+    The value and the gradient ``(I - A)^-1``, transposed, come from one elimination with the operations of a single
+    matrix product.
 
     Parameters
     ----------
@@ -34,10 +34,10 @@ def log_determinant(adjacency: Array) -> Array:
     -----
     DAGMA's h is ``-log det(sI - A) + p log s``, for spectral radii below s. Here s is 1 while the norm of A (the
     largest row or column sum, whichever is less, which the spectral radius cannot pass) is at most 0.99.
-    For a larger norm, ``s = norm / 0.99`` and ``h = -(1 + log s) log det(I - A/s)``: always inside the domain, the
-    same value and slope at the seam, growing with the scale of A, finite for any finite A. The gradient takes s
-    for a constant, as DAGMA does. That of s itself would reward larger weights outside of cycles, which raise s and so
-    hide cycles. It is therefore not the exact slope there, but it is never negative, and zero for edges outside of
+    For a larger norm, ``s = norm / 0.99`` and ``h = -(1 + log s) log det(I - A/s)``: always inside the domain, with the
+    same value and slope at norm 0.99, growing with the scale of A, finite for any finite A. The gradient treats s as a
+    constant, as DAGMA does. The slope of s would reward larger weights outside of cycles, which raise s and so hide
+    cycles. The gradient is therefore not the exact slope there, but it is never negative, and zero for edges outside of
     cycles. The value there grows with the scale of A as a whole, and not always with a single weight.
 
     The elimination only adds and multiplies non-negative numbers (it sums walks through more and more nodes), so that
@@ -69,8 +69,8 @@ log_determinant.defvjp(_value_and_gradient, lambda gradient, cotangent: (cotange
 def _all_walks(adjacency: Array) -> tuple[Array, Array]:
     """Return ``(I - A)^-1 - I``, the weight of all walks between two nodes, and ``-log det(I - A)``.
 
-    Blocks of nodes are eliminated in turn. Before a block, an entry is the weight of the walks
-    that pass through eliminated nodes alone; after it, of those that may pass through the block as well.
+    Blocks of nodes are eliminated one at a time. Before a block, an entry is the weight of the walks that pass only
+    through eliminated nodes; after it, of those that may also pass through the block.
     """
     p = len(adjacency)
     if p <= _BLOCK:

@@ -16,9 +16,9 @@ from castlereg.network import select
 class Blend:
     """Candidates of a search that predict together.
 
-    Every part has one network for each fold. The networks of one fold predict together, as the weighted mean of what
-    they predict, so that a blend has folds as :class:`castlereg.fitted.Networks` has members: intervals, class sets
-    and held-out predictions treat both alike.
+    Every part has one network for each fold. A fold's prediction is the weighted mean of its networks' predictions. A
+    blend therefore has folds where :class:`castlereg.fitted.Networks` has members, and intervals, class sets and
+    held-out predictions are the same for both.
     """
 
     parts: tuple[Networks, ...]  # with only the targets' sub-networks
@@ -27,7 +27,7 @@ class Blend:
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """How rows become channels."""
+        """Preprocessing from rows to channels."""
         return self.parts[0].preprocessing
 
     @property
@@ -45,7 +45,7 @@ class Blend:
         return [target.predicted(values) for target, values in zip(targets, self.predict_values(cells), strict=True)]
 
     def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Predict every target as :meth:`predict` does; with a loss of its own all values, (folds, rows, outputs)."""
+        """Predict every target like :meth:`predict`; all outputs, (folds, rows, outputs), if it has its own loss."""
         targets = self.preprocessing.targets
         shapes = [target.decode(np.zeros((1, self.parts[0].layout.output_width))).shape[1:] for target in targets]
         totals = [np.zeros((self.n_members, len(cells), *shape)) for shape in shapes]
@@ -59,7 +59,7 @@ class Blend:
 
 
 def targets_only(networks: Networks) -> Networks:
-    """Keep the targets' sub-networks, which are all that prediction needs."""
+    """Keep only the targets' sub-networks, which are sufficient for prediction."""
     n_targets = len(networks.layout.targets)
     n_nodes = networks.parameters.input_bias.shape[1]
     if n_nodes == n_targets:

@@ -1,4 +1,4 @@
-"""Validation rows of networks, and what the networks that were not trained on them predict."""
+"""Validation rows of networks, and their predictions by networks that were not trained on them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from castlereg.data.preprocessing import Preprocessing
 from castlereg.data.rows import Rows
 from castlereg.data.targets import ClassTarget, Target
 
-_MOST_ROWS = 20_000  # enough to know a mean loss; of more, evenly spaced ones are used
+_MOST_ROWS = 20_000  # enough to estimate a mean loss; of more rows, evenly spaced ones are used
 
 
 class Predictor(Protocol):
@@ -21,7 +21,7 @@ class Predictor(Protocol):
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """How rows become channels."""
+        """Preprocessing from rows to channels."""
 
     def of_members(self, members: NDArray[np.int64]) -> Predictor:
         """Keep some members."""
@@ -30,7 +30,7 @@ class Predictor(Protocol):
         """Predict every target: values (members, rows), probabilities (members, rows, classes)."""
 
     def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Predict every target; all values, (members, rows, outputs), where it has its own loss."""
+        """Predict every target; all outputs, (members, rows, outputs), if it has its own loss."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class HeldOut:
     truth: Sequence[NDArray[Any]]  # (rows,), of each target
     spread: Sequence[float]  # standard deviation of each numeric target over all rows; not used for classes
     by_member: Sequence[NDArray[np.int64]]  # which of the rows were each network's validation rows, each once
-    weight: NDArray[np.float64] | None = None  # (rows,), with a mean of 1; None when all weigh alike
+    weight: NDArray[np.float64] | None = None  # (rows,), with a mean of 1; None for equal weights
 
     @classmethod
     def of(cls, targets: Sequence[Target], parts: Sequence[Rows], by_member: Sequence[NDArray[Any]]) -> HeldOut:
-        """Collect coded rows of parts, one below the other, by the indices of every member's validation rows."""
+        """Collect validation rows from the coded rows of parts; ``by_member`` are indices into all parts together."""
         indices = [np.unique(rows).astype(np.int64) for rows in by_member]
         chosen = evenly(np.unique(np.concatenate(indices)), _MOST_ROWS)
         cells, first = [], 0
@@ -60,7 +60,7 @@ class HeldOut:
         ]
         positions = [np.searchsorted(chosen, np.intersect1d(rows, chosen)) for rows in indices]
         weight = None
-        if parts[0].weight is not None:  # validation rows that the user gives have none
+        if parts[0].weight is not None:  # validation rows passed by the user have no weight
             of_parts = [np.ones(len(part)) if part.weight is None else part.weight for part in parts]
             weight = np.concatenate(of_parts)[chosen]
             weight /= weight.mean()
@@ -99,7 +99,7 @@ class HeldOutPredictions:
 def mean_values(
     members: Iterable[Predictor], cells: NDArray[np.float64], by_member: Sequence[NDArray[np.int64]]
 ) -> list[NDArray[np.float64]]:
-    """Predict every target of rows by the mean of the members whose rows they are, as ``predict_values`` does."""
+    """Return ``predict_values`` of every row, the mean over the members that have the row in ``by_member``."""
     totals: list[NDArray[np.float64]] = []
     counts = np.zeros(len(cells))
     for member, rows in zip(members, by_member, strict=True):

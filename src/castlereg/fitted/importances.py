@@ -1,4 +1,4 @@
-"""How much of what a model explains of its targets goes through each column."""
+"""Column importances: the share of a model's explained loss that depends on each column."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _FEWEST_ROWS = 200  # however many columns
 
 
 def importance_rows(held_out: HeldOut) -> HeldOut:
-    """Keep the rows that importances are measured on, evenly spaced: all, but for long or wide tables."""
+    """Keep the rows that importances are measured on: all, or evenly spaced ones of long or wide tables."""
     return held_out.evenly_spaced(max(_FEWEST_ROWS, _MOST_CELLS // max(held_out.cells.shape[1], 1)))
 
 
 def column_importances(predictor: Predictor, held_out: HeldOut) -> NDArray[np.float64]:
-    """Return the share of the targets' loss explained through each column, shape (features,), in the user's order.
+    """Return the share of the explained loss that depends on each column, shape (features,), in the user's order.
 
-    With ``loss`` the mean loss of held-out rows, each predicted by the networks that were not trained on it, and
-    ``loss[j]`` the same after the cells of column j were permuted among the rows::
+    ``loss`` is the mean loss of held-out rows, each predicted by the networks that were not trained on it, and
+    ``loss[j]`` is the same after the cells of column j are permuted among the rows::
 
         importance[j] = (loss[j] - loss) / (1 - loss)
 
     Losses are those of :class:`castlereg.fitted.row_losses.RowLosses`, where 1 is the loss of the constant prediction;
-    ``1 - loss`` is what the model explains. ``loss[j]`` is the mean over five permutations, fewer for large tables.
+    ``1 - loss`` is the explained loss. ``loss[j]`` is the mean over five permutations, fewer for large tables.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ def column_importances(predictor: Predictor, held_out: HeldOut) -> NDArray[np.fl
 
     Notes
     -----
-    Every column has the same permutations, with fixed seeds, so that the order of the columns does not matter. A model
-    that is no better than the constant prediction explains nothing: all importances are 0.
+    All columns use the same permutations, with fixed seeds, so that the order of the columns does not matter. A model
+    that is not better than the constant prediction explains nothing: all importances are 0.
     """
     n_rows, n_columns = held_out.cells.shape
     losses = RowLosses(predictor.preprocessing.targets, held_out.truth, held_out.weight)

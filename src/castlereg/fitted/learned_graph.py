@@ -1,4 +1,4 @@
-"""From trained networks to the graph that they have learned."""
+"""The graph that trained networks have learned."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def learned_graph(
     others: Sequence[Networks] = (),
     discovery: Discovery | None = None,
 ) -> CausalGraph:
-    """Make one graph of the edges of networks with the sub-networks of all columns.
+    """Return one graph of networks that have the sub-networks of all columns.
 
     The weight of an edge is the norm of its input weights, as in the paper; for the graph objective it is the edge
-    strength, on as many rows as ``some_rows`` is asked for. The threshold is the highest that costs no accuracy, or the
-    least weight of a strong edge, whichever is lower. Names and edges are in the user's order. The confidence counts
-    the graphs of these networks, and of ``others`` if there are any. A graph that was discovered before the networks
-    were trained keeps its edges and its own probabilities.
+    strength on rows from ``some_rows``, which takes the number of rows. The threshold is the highest that costs no
+    accuracy, or the smallest weight of a strong edge if that is lower. Names and edges are in the user's order. The
+    confidence counts the graphs of these networks, and of ``others`` if there are any. A graph that was discovered
+    before the networks were trained keeps its edges and its own probabilities.
     """
     castle = castle_of(regularizers)
     if castle is not None and castle.objective == "graph":
@@ -72,7 +72,7 @@ def _discovered(
     networks: Networks,
     traits: ColumnTraits | None,
 ) -> CausalGraph:
-    """Give the edges of a graph their mean strengths, and put its columns into the user's order."""
+    """Return a discovered graph with mean strengths as edge weights, and columns in the user's order."""
     position = np.argsort(networks.preprocessing.node_order())
     in_users_order = np.ix_(position, position)
     joined, direction = discovery.joined[in_users_order], discovery.direction[in_users_order]

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FoldBook:
-    """What cross-validation leaves.
+    """Record of cross-validation.
 
-    The errors are, for each fold with a network and each target, how far its prediction was off on the rows that it
-    left out: the absolute error of numbers, one minus the probability of the true class.
+    ``errors`` has, for each fold with a network and each target, the errors on the rows that the fold left out: the
+    absolute error for numbers, one minus the probability of the true class for classes.
     """
 
     folds: list[Fold]  # training rows and left-out rows, in the user's order of rows
@@ -48,49 +48,49 @@ class FoldBook:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """What a fit learns."""
+    """Result of a fit."""
 
     networks: Networks  # with the preprocessing that they share; those that the graph comes from
     history: pd.DataFrame  # one row per network and epoch
-    validation_loss: float  # mean over networks at their best epoch; of a pool, that of held-out rows; NaN without any
+    validation_loss: float  # mean over networks at their best epoch; for a pool, on held-out rows; NaN without any
     graph: CausalGraph | None = None  # None when only the targets' sub-networks were trained
     folds: FoldBook | None = None  # None without cross-validation
-    held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # files do not keep it
-    blend: Blend | None = None  # what predicts, where that is not only the networks
+    held_out: HeldOutPredictions | None = field(default=None, compare=False, repr=False)  # not saved to files
+    blend: Blend | None = None  # predicts instead of the networks, if there is one
     selected: tuple[int, ...] | None = None  # columns that a refit kept, in the user's order; None without one
-    rows: Rows | None = field(default=None, compare=False, repr=False)  # of training, coded; neither files nor pickles
-    importance_rows: HeldOut | None = field(default=None, compare=False, repr=False)  # likewise
-    stored_importances: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)  # instead of these
-    ongoing: Ongoing | None = field(default=None, compare=False, repr=False)  # of partial_fit; files do not keep it
-    engine: str = "jax"  # that trained the networks: "jax", "native", both ("jax, native"), or "torch"
+    rows: Rows | None = field(default=None, compare=False, repr=False)  # of training, coded; not in files or pickles
+    importance_rows: HeldOut | None = field(default=None, compare=False, repr=False)  # not in files or pickles
+    stored_importances: NDArray[np.float64] | None = field(default=None, compare=False, repr=False)  # without the rows
+    ongoing: Ongoing | None = field(default=None, compare=False, repr=False)  # of partial_fit; not saved to files
+    engine: str = "jax"  # engine of the training: "jax", "native", both ("jax, native"), or "torch"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the training rows out of pickles: who gives a model away does not give them away."""
+        """Leave the training rows out of pickles, so that sharing a model does not share its data."""
         without_rows = {"rows": None, "importance_rows": None, "stored_importances": self.importances}
         return {**vars(self), **without_rows}
 
     def __deepcopy__(self, memo: Any) -> FittedModel:
-        """Return the same object, which never changes: a copy of an estimator has the rows too."""
+        """Return the same object, which never changes; a copy of an estimator thus keeps the rows."""
         return self
 
     @property
     def predictor(self) -> Networks | Blend:
-        """What predicts: one network or mean of networks per fold."""
+        """Networks or blend that predicts: one network, or a weighted mean of networks, per fold."""
         return self.networks if self.blend is None else self.blend
 
     @property
     def preprocessing(self) -> Preprocessing:
-        """How rows become channels."""
+        """Preprocessing from rows to channels."""
         return self.networks.preprocessing
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Names and values of the targets."""
+        """Targets, with their names and values."""
         return self.preprocessing.targets
 
     @property
     def classes(self) -> list[NDArray[Any]]:
-        """Classes of each target that has some."""
+        """Classes of each target that has classes."""
         return [target.classes for target in self.targets if isinstance(target, ClassTarget)]
 
     @property
@@ -100,16 +100,16 @@ class FittedModel:
 
     @cached_property
     def importances(self) -> NDArray[np.float64] | None:
-        """Share of the targets' loss explained through each column, in the user's order; None without held-out rows.
+        """Share of the explained loss that depends on each column, in the user's order; None without held-out rows.
 
-        Computed when it is first asked for; see :func:`castlereg.fitted.importances.column_importances`.
+        Computed on first access; see :func:`castlereg.fitted.importances.column_importances`.
         """
         if self.importance_rows is None:
             return self.stored_importances
         return column_importances(self.predictor, self.importance_rows)
 
     def cells(self, columns: Columns, what: str = "X") -> NDArray[np.float64]:
-        """Number the levels of columns as in training; warn of new levels and new missing values."""
+        """Number the levels of columns as in training; warn about new levels and new missing values."""
         cells = self.preprocessing.cells(columns, what)
         if not (columns.complete and columns.has_values_only):
             self.preprocessing.warn_of_new_missing(cells, what)
@@ -132,11 +132,11 @@ class FittedModel:
         return np.stack([mean_of_members(values) for values in self.predict_values(self.cells(columns))], axis=1)
 
     def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Predict every target from :meth:`cells` by each fold; all values, (folds, rows, outputs), of its own loss."""
+        """Predict every target from :meth:`cells` with each fold; all outputs if the target has its own loss."""
         return self.predictor.predict_values(cells)
 
     def encoded(self, rows: Rows) -> Table:
-        """Encode rows and their targets as the networks take them."""
+        """Encode rows and their targets as inputs of the networks."""
         return self.preprocessing.table(self.preprocessing.coded(rows))
 
     def log_likelihood(self, rows: Rows) -> float:
@@ -145,7 +145,7 @@ class FittedModel:
 
 
 def mean_of_members(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean over the first axis, added up in its order; NumPy's order depends on the number of rows."""
+    """Return the mean over the first axis, summed in its order; NumPy's order depends on the number of rows."""
     total: NDArray[np.float64] = sum(values[1:], start=values[0])
     return total / len(values)
 
@@ -156,8 +156,8 @@ _CELLS_AT_ONCE = 4_000_000  # rows x left-out rows
 def cv_plus(values: NDArray[np.float64], errors: Sequence[NDArray[np.float64]], coverage: float) -> NDArray[np.float64]:
     """Return the ends of the CV+ interval, shape (rows, 2).
 
-    ``values`` are what each fold's network predicts, shape (folds, rows); ``errors`` its absolute errors on the rows
-    that the fold left out.
+    ``values`` are the predictions of each fold's network, shape (folds, rows); ``errors`` are its absolute errors on
+    the rows that the fold left out.
     """
     n = sum(map(len, errors))
     rank = math.ceil(coverage * (n + 1))  # of n, from below for the upper and from above for the lower end
@@ -179,7 +179,7 @@ def class_sets(
 ) -> NDArray[np.bool_]:
     """Return which classes cannot be ruled out, shape (folds, rows, classes) to (rows, classes).
 
-    ``errors`` are one minus the probability of the true class, of the rows that each fold left out.
+    ``errors`` are one minus the probability of the true class, on the rows that each fold left out.
     """
     n = sum(map(len, errors))
     # In how many left-out rows the true class was found at least as improbable as this class here.
@@ -187,5 +187,5 @@ def class_sets(
         len(e) - np.searchsorted(np.sort(e), 1 - of_fold, side="left")
         for of_fold, e in zip(probabilities, errors, strict=True)
     )
-    kept: NDArray[np.bool_] = n - as_far < coverage * (n + 1)
-    return kept
+    is_likely: NDArray[np.bool_] = n - as_far < coverage * (n + 1)
+    return is_likely

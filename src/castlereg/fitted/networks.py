@@ -22,8 +22,8 @@ from castlereg.network import Parameters, edge_weights, forward, select
 from castlereg.training import TrainedStack
 from castlereg.training.devices import available_cores
 
-_BLOCK = 1024  # rows that are predicted at once, which stay in the processor's cache
-_LONG = 256  # rows that are worth threads
+_BLOCK = 1024  # rows that are predicted together, which stay in the processor's cache
+_LONG = 256  # rows from which threads are faster
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Networks:
         return [target.predicted(values) for target, values in zip(targets, self.predict_values(cells), strict=True)]
 
     def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Predict every target as :meth:`predict` does; with a loss of its own all values, (members, rows, outputs)."""
+        """Predict every target like :meth:`predict`; all outputs, (members, rows, outputs), if it has its own loss."""
         outputs = self.target_outputs(cells)
         return [target.decode(outputs[:, :, k]) for k, target in enumerate(self.preprocessing.targets)]
 
@@ -113,7 +113,7 @@ class Networks:
         return self.outputs_of_blocks(self.encoded_blocks(cells), len(cells))
 
     def encoded_blocks(self, cells: NDArray[np.float64]) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Encode cells block by block: the rows of each, and their channels, filled up with rows of no meaning."""
+        """Encode cells block by block; yield the rows of each block, and their channels with padding rows."""
         for start in range(0, len(cells), _BLOCK):
             rows = cells[start : start + _BLOCK]
             block = self.preprocessing.encode(rows, room=-(-len(rows) // ROWS_OF_A_PRODUCT) * ROWS_OF_A_PRODUCT)
@@ -132,12 +132,12 @@ class Networks:
         return outputs
 
     def _outputs_of_block(self, block: NDArray[np.float64]) -> list[Floats]:
-        """Run every member's networks, on a thread for each core where they take long."""
+        """Run every member's networks, with one thread per core if they take long."""
         shared: Repeated = {}
 
         def run(member: int) -> Floats:
-            seen = self._as_seen(block, member)
-            return self._arranged_networks[member].outputs(seen, shared if seen is block else {})
+            channels = self._channels_of_member(block, member)
+            return self._arranged_networks[member].outputs(channels, shared if channels is block else {})
 
         members = range(len(self._arranged_networks))
         if len(block) < _LONG or self.parameters.embedding is None or self.n_members == 1:
@@ -145,23 +145,23 @@ class Networks:
         try:
             with ThreadPoolExecutor(available_cores()) as threads:
                 calls = [threads.submit(run, member) for member in members]
-        except RuntimeError:  # there are no threads to be had: Python is ending, or a limit is reached
+        except RuntimeError:  # no thread can be started: Python is exiting, or a limit is reached
             return [run(member) for member in members]
         return [call.result() for call in calls]
 
-    def _as_seen(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
-        """Draw clipped channels in, and fill missing values with the member's own means."""
+    def _channels_of_member(self, block: NDArray[np.float64], member: int) -> NDArray[np.float64]:
+        """Clip channels, and fill missing values with the member's own means."""
         if not self.layout.has_missing and self.standardization.clip_center is None:
             return block
         by = self.standardization.of_member(member)
-        seen: NDArray[np.float64] = drawn_in(block, by.clip_center, by.clip_rate, self.layout)
-        return np.where(np.isnan(seen), by.shift[: block.shape[1]], seen) if self.layout.has_missing else seen
+        clipped: NDArray[np.float64] = drawn_in(block, by.clip_center, by.clip_rate, self.layout)
+        return np.where(np.isnan(clipped), by.shift[: block.shape[1]], clipped) if self.layout.has_missing else clipped
 
     @cached_property
     def target_networks(self) -> list[Parameters]:
         """The targets' sub-networks of every member in float64, for features that are not yet standardized."""
         n_targets = len(self.layout.targets)
-        nodes = self.parameters.input_bias.shape[1] - n_targets + np.arange(n_targets)  # they stand last
+        nodes = self.parameters.input_bias.shape[1] - n_targets + np.arange(n_targets)  # they come last
         return [
             _for_encoded(select(self.member(i), nodes), self.standardization.of_member(i), self.layout)
             for i in range(self.n_members)
@@ -173,9 +173,9 @@ class Networks:
 
     @cached_property
     def output_scales(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What takes outputs to the encoded unit of the table: factors and offsets, each of shape (members, targets).
+        """Factors and offsets, each of shape (members, targets), that convert outputs to the table's encoded unit.
 
-        They undo the members' standardization of targets with the squared error; others are 1 and 0.
+        They undo the members' standardization of targets with the squared error; for other targets they are 1 and 0.
         """
         channels = self.layout.output_channels[list(self.layout.targets), 0]
         shift, scale = (
@@ -197,19 +197,19 @@ class Networks:
 
     def edge_strengths(self, table: Table) -> NDArray[np.float64]:
         """Return the strengths of every member's edges on the rows of a table, shaped like :meth:`edge_weights`."""
-        return self._in_users_order(np.stack([edge_strengths(*seen) for seen in self._members_with(table)]))
+        return self._in_users_order(np.stack([edge_strengths(*arguments) for arguments in self._members_with(table)]))
 
     def log_likelihoods(self, table: Table) -> NDArray[np.float64]:
-        """Return the mean log-likelihood of rows over all columns but constant ones, shape (members,)."""
-        found = []
+        """Return the mean log-likelihood of rows over all columns except constant ones, shape (members,)."""
+        likelihoods = []
         for parameters, batch, layout, units in self._members_with(table):
             losses = cell_losses(forward(parameters, batch.inputs), batch, layout, None, units)
             scores = np.asarray(node_scores(mean_losses(losses, batch), layout, units), np.float64)
-            found.append(-np.delete(scores, list(table.constant)).sum())
-        return np.array(found)
+            likelihoods.append(-np.delete(scores, list(table.constant)).sum())
+        return np.array(likelihoods)
 
     def _members_with(self, table: Table) -> Iterator[tuple[Parameters, Batch, Layout, Any]]:
-        """Go through the members: weights, the rows as each sees them, the layout, units of the losses."""
+        """Yield for each member its weights, its standardized rows, the layout and the units of the losses."""
         weight = np.ones(len(table.inputs)) if table.weight is None else table.weight.astype(np.float64)
         for member in range(self.n_members):
             by = self.standardization.of_member(member)

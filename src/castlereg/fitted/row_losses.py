@@ -1,4 +1,4 @@
-"""The loss of every row, in units of what a constant prediction costs."""
+"""Loss of every row, in units of the loss of a constant prediction."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from castlereg.data.targets import ClassTarget, Target
 
 @dataclass(frozen=True)
 class RowLosses:
-    """The loss of every row, the mean over targets, as a function of predictions of every target.
+    """Loss of every row, the mean over targets, as a function of the predictions of every target.
 
-    Squared errors are in units of the target's variance, log losses in units of the entropy of the classes: 1 is what
-    predicting the mean or the class shares costs, or the best constant by the target's own loss. Rows with weights have
-    losses in proportion.
+    Squared errors are in units of the target's variance, log losses in units of the entropy of the classes: 1 is the
+    loss of predicting the mean or the class shares, or the best constant for the target's own loss. Losses are
+    multiplied by the rows' weights.
     """
 
     targets: Sequence[Target]

@@ -1,8 +1,8 @@
 """Edge strengths: how much worse an effect is predicted when an edge is left out.
 
-The paper's weight of an edge is a norm of input weights (eq. 7), which says little across effects: later layers may
-enlarge a small weight or shrink a large one, and effects differ in their noise and their kind. The strength of an edge
-is in units of likelihood, the same for all.
+The paper's weight of an edge is a norm of input weights (eq. 7), which is hard to compare between effects: later layers
+may enlarge a small weight or shrink a large one, and effects differ in their noise and their kind. The strength of an
+edge is in units of likelihood, the same for all effects.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from castlereg.network import Parameters, after_input_layer, input_layer, networ
 
 _MOST_ROWS, _LEAST_ROWS = 2000, 128
 _MOST_OPERATIONS = 1e11  # a few seconds
-_MOST_UNITS = 2**22  # of all rows: passes over more wait for memory
+_MOST_UNITS = 2**22  # of all rows; with more, passes are limited by memory
 
 
 def edge_strengths(
     parameters: Parameters, batch: Batch, layout: Layout, null_loss: NDArray[Any] | None = None
 ) -> NDArray[np.float64]:
-    """Strength of every edge, shape (nodes, nodes): above 0 and at most 1, and 0 where there is no edge.
+    """Return the strength of every edge, shape (nodes, nodes): above 0 and at most 1, and 0 without an edge.
 
-    Leaving an edge out, the mean of its cause standing in for every value, costs the effect some log-likelihood a row,
-    ``c``. The strength is ``sqrt(1 - exp(-2 c))``. For a numeric effect that is the root of the share of the squared
-    error without the edge that the edge takes away: like a correlation, 0 for an edge that carries nothing and 1 for
-    one that carries everything.
+    Removing an edge, which replaces every value of its cause by the mean, lowers the effect's log-likelihood per row by
+    ``c``. The strength is ``sqrt(1 - exp(-2 c))``. For a numeric effect, its square is the share of the squared error
+    that disappears when the edge is added. Like a correlation, the strength is 0 for an edge that carries nothing and 1
+    for one that carries everything.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def edge_strengths(
 
     Examples
     --------
-    A target that is twice its only cause but for some noise:
+    A target that is twice its only cause, plus noise:
 
     >>> import numpy as np
     >>> from castlereg.layout import Layout, Node
@@ -72,9 +72,9 @@ def edge_strengths(
     with_all = scores(weighed)
     cost = np.zeros((layout.n_nodes, layout.n_nodes))
     for cause in range(layout.n_nodes):
-        own = np.flatnonzero(layout.input_nodes == cause)
+        of_cause = np.flatnonzero(layout.input_nodes == cause)
         # Standardized channels have a mean of zero, so this is what the layer returns for a cause at its mean.
-        share = np.tensordot(inputs[:, own], parameters.input_weights[own], axes=1)
+        share = np.tensordot(inputs[:, of_cause], parameters.input_weights[of_cause], axes=1)
         cost[cause] = scores(weighed - share) - with_all
     is_edge = np.zeros_like(cost, dtype=bool)
     np.logical_or.at(is_edge, layout.input_nodes, (np.asarray(parameters.input_weights) != 0).any(axis=-1))

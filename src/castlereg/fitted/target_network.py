@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from castlereg.network import WAVES, Activation, Parameters
 
-# Rows of every matrix product. All products have one shape, however many rows a call has, so that a prediction does not
-# depend on the other rows. But for wide tables they are too small for threads of BLAS, which cost more than they save.
+# Rows of every matrix product. All products have one shape, for any number of rows in a call, so that a prediction does
+# not depend on the other rows. Except for wide tables, they are too small for BLAS threads, which would slow them down.
 ROWS_OF_A_PRODUCT = 16
 _LARGEST = 1e15  # size of encoded values that float32 multiplies without overflow; larger ones count as this
 
@@ -27,7 +27,7 @@ class TargetNetwork(NamedTuple):
 
     embedded: tuple[int, ...]  # channels with waves
     frequencies: NDArray[np.float64]  # (embedded channels * waves,)
-    phases: NDArray[np.float64]  # likewise
+    phases: NDArray[np.float64]  # (embedded channels * waves,)
     of_waves: Floats  # weights from waves to units of all targets side by side
     layers: tuple[tuple[Floats, Floats], ...]  # weights and biases: from channels to these units, then shared layers
     last: tuple[Floats, Floats] | None  # (targets, 1, in, outputs), (targets, outputs); None in the linear form
@@ -67,7 +67,7 @@ class TargetNetwork(NamedTuple):
     def outputs(self, x: NDArray[np.float64], repeated: Repeated) -> Floats:
         """Predict, shape (rows, channels) to (rows, targets, outputs); rows are a multiple of ROWS_OF_A_PRODUCT.
 
-        ``repeated`` keeps what networks share that embed the same channels of the same rows.
+        ``repeated`` caches values for networks that embed the same channels of the same rows.
         """
         (weights, bias), *hidden = self.layers
         inside = x if weights.dtype == x.dtype else np.clip(x, -_LARGEST, _LARGEST)

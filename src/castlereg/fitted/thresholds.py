@@ -20,7 +20,7 @@ def sparsest_threshold(networks: Networks, weights: NDArray[np.float64], held_ou
     """Choose the highest threshold at which the targets are still predicted nearly as well as at the best one.
 
     At a threshold, inputs whose mean learned weight into every target is below it are removed from the targets'
-    sub-networks. Nearly is within one standard error of the mean loss of held-out rows.
+    sub-networks. "Nearly" means within one standard error of the mean loss of held-out rows.
     """
     n_features = networks.layout.n_features
 
@@ -63,9 +63,8 @@ def _as_good_as_the_best(losses: NDArray[np.float64]) -> NDArray[np.int64]:
 def selected_columns(networks: Networks, held_out: HeldOut) -> NDArray[np.bool_]:
     """Choose the columns that each network needs for the targets, shape (members, features), in the user's order.
 
-    Each network keeps its strongest columns, by the weight of their edges into the targets. How many is the same for
-    all: the fewest with which held-out rows are predicted nearly as well as with the best number of them, that is
-    within one standard error.
+    Each network keeps its strongest columns, by the weight of their edges into the targets. All networks keep the same
+    number of columns: the smallest whose loss on held-out rows is within one standard error of the lowest.
     """
     n_features = networks.layout.n_features
     strengths = into_targets(networks)
@@ -103,8 +102,8 @@ def _losses(networks: Networks, choices: NDArray[np.bool_], held_out: HeldOut) -
     """Return the loss of every held-out row when only some features are kept, shape (choices of features, rows).
 
     ``choices`` has shape (choices, members, features), in the user's order of features. Losses are summed over targets,
-    averaged over the members that the row was held out for, and multiplied by the row's weight. Rows are encoded once,
-    whatever the number of choices, and once for all members in a row that share them.
+    averaged over the members that the row was held out for, and multiplied by the row's weight. Rows are encoded once
+    for all choices, and once for consecutive members that share them.
     """
     total, count = np.zeros((len(choices), len(held_out.cells))), np.zeros(len(held_out.cells))
     encoded_rows: NDArray[np.int64] | None = None

@@ -1,6 +1,6 @@
 """Regularizers: one strategy per file, the protocol they share, and the engine that combines them.
 
-None at all is the paper's Baseline: only early stopping.
+An empty list is the paper's Baseline: only early stopping.
 """
 
 from castlereg.regularizers.autoencoder import Autoencoder

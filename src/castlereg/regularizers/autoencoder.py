@@ -19,14 +19,14 @@ from castlereg.regularizers.protocol import Own, Pass, Regularizer
 class Autoencoder(Regularizer):
     """Add the loss of reconstructing all features from the last hidden layer of the target's sub-network (SAE).
 
-    The head that reconstructs is one dense layer, trained along and dropped afterwards. The loss is the mean over
-    the features of squared error, logistic or softmax loss, as their kind asks, without missing values. Unlike CASTLE
-    every feature is reconstructed from all of them, itself included.
+    The reconstruction head is one dense layer, which is trained with the network and dropped afterwards. The loss is
+    the mean over the features of the squared error, logistic or softmax loss, by the kind of the column; missing values
+    do not count. Unlike in CASTLE, every feature is reconstructed from all features, including itself.
 
     Parameters
     ----------
     strength : float
-        Factor of the loss; 1 weighs an average feature as much as the target.
+        Factor of the loss. At 1, the mean loss of the features has the same weight as the loss of the target.
 
     Examples
     --------

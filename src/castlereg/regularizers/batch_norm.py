@@ -1,4 +1,4 @@
-"""Batch normalization: every hidden layer gives centred, scaled units."""
+"""Batch normalization: centre and scale the units of every hidden layer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from castlereg.network import Dense, Parameters
 from castlereg.options import check_share
 from castlereg.regularizers.protocol import Own, Regularizer
 
-# Keeps units that hardly vary in most batches from being blown up by a rare row. With 1e-5 single networks went astray
+# Keeps a rare row from inflating units that hardly vary in most batches. With 1e-5, single networks became much worse
 # (small start: diabetes 0.59 instead of 0.57, Facebook 0.36 instead of 0.30 over five splits).
 _EPSILON = 1e-3
 
@@ -28,10 +28,10 @@ class Moments(NamedTuple):
 
 
 class Running(NamedTuple):
-    """What is remembered between steps."""
+    """State that is kept between steps."""
 
     moments: tuple[Moments, ...]  # of each hidden layer
-    seen: tuple[Array, ...]  # batches that went in, for each layer
+    seen: tuple[Array, ...]  # number of batches, for each layer
 
 
 class Affine(NamedTuple):
@@ -43,19 +43,19 @@ class Affine(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchNorm(Regularizer):
-    """Normalize what every dense layer gives by the mean and variance of the batch, before the ReLU.
+    """Normalize the outputs of every hidden dense layer by the mean and variance of the batch, before the ReLU.
 
-    The input layers, which each sub-network has for itself, are normalized over the rows; the shared layers over rows
-    and sub-networks. Predictions use running statistics, which are taken into the weights after each epoch: the network
-    that predicts has ordinary dense layers, and a row's prediction never depends on other rows. A batch of
-    a single row is normalized by the running statistics.
+    The input layers, one for each sub-network, are normalized over the rows; the shared layers over rows and
+    sub-networks. Predictions use running statistics, which are folded into the weights after each epoch: the network
+    that predicts has ordinary dense layers, and the prediction of a row never depends on other rows. A batch of a
+    single row is normalized by the running statistics.
 
-    Beside CASTLE it weakens the sparsity, since the scale of the input layers no longer matters.
+    Combined with CASTLE, it weakens the sparsity term, because the scale of the input layers no longer matters.
 
     Parameters
     ----------
     momentum : float
-        Share of the running statistics that each batch leaves in place.
+        Share of the running statistics that is kept after each batch.
 
     Examples
     --------
@@ -83,15 +83,15 @@ class BatchNorm(Regularizer):
         return Own(tuple(Affine(_full(1, shape), _full(0, shape)) for shape in shapes), Running(moments, counts))
 
     def on_parameters(self, parameters: Parameters, drawn: tuple[()]) -> Parameters:
-        """Hold the biases still: a normalized layer forgets its bias, and Adam would make steps of rounding errors."""
-        still = jax.lax.stop_gradient
+        """Fix the biases: normalization cancels them, and Adam would turn their rounding errors into steps."""
+        fixed = jax.lax.stop_gradient
         return parameters._replace(
-            input_bias=still(parameters.input_bias),
-            hidden=tuple(layer._replace(bias=still(layer.bias)) for layer in parameters.hidden),
+            input_bias=fixed(parameters.input_bias),
+            hidden=tuple(layer._replace(bias=fixed(layer.bias)) for layer in parameters.hidden),
         )
 
     def on_dense(self, z: Array, layer: int, weight: Array, sampled: Array | None, own: Own) -> tuple[Array, Own]:
-        """Normalize; move the running statistics."""
+        """Normalize the units; update the running statistics."""
         state: Running = own.running
         nodes = sampled if layer == 0 else None  # only the input layers have statistics for each node
         gamma, beta = (_rows(array, nodes) for array in own.trained[layer])
@@ -103,7 +103,7 @@ class BatchNorm(Regularizer):
         here = Moments(*(jnp.where(several, new, old) for new, old in zip(here, running, strict=True)))
         normalized = (z - here.mean) / jnp.sqrt(here.variance + _EPSILON)
 
-        # The plain mean of the first batches, until it would forget more slowly than the running one.
+        # The plain mean of the first batches; later the running mean, with this momentum.
         keep = jnp.minimum(self.momentum, count / (count + 1))[..., None]
         moved = Moments(*(keep * old + (1 - keep) * new for new, old in zip(here, running, strict=True)))
         moments = Moments(*(_put(a, nodes, b) for a, b in zip(state.moments[layer], moved, strict=True)))
@@ -112,7 +112,7 @@ class BatchNorm(Regularizer):
         return gamma * normalized + beta, own._replace(running=moved_on)
 
     def folded(self, parameters: Parameters, own: Own) -> Parameters:
-        """Take the running statistics, the scales and the shifts into the dense layers."""
+        """Fold the running statistics, the scales and the shifts into the dense layers."""
         factors, shifts = [], []
         for (gamma, beta), (mean, variance) in zip(own.trained, own.running.moments, strict=True):
             factor = gamma / jnp.sqrt(variance + _EPSILON)

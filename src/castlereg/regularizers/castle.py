@@ -1,4 +1,4 @@
-"""CASTLE: learn the causal graph of the columns beside the target (eq. 5 to 7)."""
+"""CASTLE: learn the causal graph of the columns while predicting the target (eq. 5 to 7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from castlereg.options import check_choice, check_integer, check_number
 from castlereg.regularizers.norms import capacity_norm, group_norm
 from castlereg.regularizers.protocol import Own, Pass, Regularizer, check_regularizers
 
-# Up to here the exponential is within a few percent of a training step; see docs/decisions/0014.
+# Up to this number of nodes, the exponential takes only a few percent of a training step; see docs/decisions/0014.
 _MOST_NODES_OF_EXPM = 200
 _CAPACITY_FOR_GRAPH = 0.1  # chosen with the phases of the graph objective, see castlereg.training.plan
 
@@ -27,9 +27,9 @@ _CAPACITY_FOR_GRAPH = 0.1  # chosen with the phases of the graph objective, see 
 class Castle(Regularizer):
     """Add ``lambda * (reconstruction + acyclicity + beta * sparsity)`` to the loss.
 
-    Each of the three terms can be switched off, as in the paper's ablation study, down to only the sparsity of the
-    input layer. Estimators take it as ``castle=Castle(...)`` for the details of the penalty; their own ``reg_beta``,
-    ``reg_lambda`` and ``objective`` replace the defaults here, and other values given here raise.
+    Each of the three terms can be switched off, as in the paper's ablation study. Pass ``castle=Castle(...)`` to an
+    estimator to change details of the penalty. The estimator's own ``reg_beta``, ``reg_lambda`` and ``objective``
+    replace the defaults here; a different value in ``Castle`` raises.
 
     Parameters
     ----------
@@ -38,30 +38,30 @@ class Castle(Regularizer):
     reg_lambda : float
         Factor of the terms together.
     objective : {"prediction", "graph"}
-        ``"prediction"`` is the paper's penalty, which leaves weak cycles. ``"graph"`` is for the graph: estimators
-        first discover an acyclic graph (:mod:`castlereg.discovery`) and train only its edges. The columns are scored by
-        their likelihood (:func:`castlereg.losses.log_likelihood_loss`), and the capacity term is added, a tenth as
-        strong as the sparsity. Without a graph given, as in a training loop of your own, h is penalized instead of its
-        square with a factor that grows during a first phase; then the edges that close cycles are cut.
+        ``"prediction"`` is the paper's penalty, which leaves weak cycles. ``"graph"`` is for learning the graph:
+        estimators first discover an acyclic graph (:mod:`castlereg.discovery`) and train only its edges. The columns
+        are scored by their likelihood (:func:`castlereg.losses.log_likelihood_loss`), and the capacity term is added, a
+        tenth as strong as the sparsity. Without a discovered graph, as in a custom training loop, h is penalized
+        instead of its square, with a factor that grows during a first phase; then the edges that close cycles are cut.
     reconstruction : bool
         Whether all columns are reconstructed.
     acyclicity : {"expm", "logdet", "auto"}, callable or None
         Acyclicity function: a key of :data:`castlereg.acyclicity.ACYCLICITY`; ``"auto"``, the one that suits the number
-        of nodes (:func:`acyclicity_function`); or a JAX function h(A). None leaves the term out.
+        of nodes (:func:`acyclicity_function`); or a JAX function h(A). None omits the term.
     sparsity : {"l1", "group"} or None
-        Norm of the input layers: the paper's l1, or one l2 norm per edge. None leaves the term out.
+        Norm of the input layers: the paper's l1, or one l2 norm per edge. None omits the term.
     capacity : bool
         Whether the capacity of the later layers, ``V_Theta2`` of Theorem 1, is added to the sparsity with the same
-        factor. The paper leaves it out.
+        factor. The paper omits it.
     features_per_step : int, optional
-        Features whose sub-networks are trained in each step, drawn at random; a few are enough for wide tables. All by
-        default.
+        Number of features whose sub-networks are trained in each step, drawn at random; a few are enough for wide
+        tables. All by default.
     acyclicity_strength : float
         Factor of the acyclicity term.
 
     Examples
     --------
-    Only the sparsity of the input layer, which the paper's ablation does not have:
+    Only the sparsity of the input layer, a case that is not in the paper's ablation:
 
     >>> from castlereg import NetworkRegressor
     >>> from castlereg.regularizers import Castle
@@ -93,11 +93,11 @@ class Castle(Regularizer):
         if self.features_per_step is not None:
             check_integer("features_per_step", self.features_per_step)
         if self.objective == "graph" and not (self.reconstruction and self.acyclicity and self.sparsity):
-            raise ValueError("objective='graph' needs reconstruction, acyclicity and sparsity")
+            raise ValueError("objective='graph' needs reconstruction, acyclicity and sparsity; leave all three on")
         if self.objective == "graph" and self.features_per_step is not None:
             raise ValueError(
-                f"objective='graph' scores all columns in every step, but features_per_step={self.features_per_step}: "
-                "leave it at None"
+                "objective='graph' scores all columns in every step and cannot be combined with "
+                f"features_per_step={self.features_per_step}; set it to None"
             )
 
     @property
@@ -147,7 +147,7 @@ class Castle(Regularizer):
         return acyclicity_loss(seen.parameters.input_weights, seen.layout, function)
 
     def h(self, seen: Pass) -> Array:
-        """Return h(A); where nodes were sampled, with a slope only in the edges into these."""
+        """Return h(A); if nodes were sampled, its slope is only in the edges into these nodes."""
         squares = squared_adjacency(seen.parameters.input_weights, seen.layout)
         if seen.cycles is None:
             return acyclicity_function(self.acyclicity or "expm", seen.layout.n_nodes)(squares)
@@ -170,32 +170,32 @@ def castle_beside(estimator: Any, castle: Castle, **options: Any) -> tuple[Regul
     name, others = type(estimator).__name__, check_regularizers(estimator.regularizers)
     if castle_of(others) is not None:
         raise ValueError(
-            f"{name} has Castle already: give its details as castle=Castle(...), or use "
+            f"{name} already has a Castle regularizer; pass its details as castle=Castle(...), or use "
             f"{name.replace('Castle', 'Network')}(regularizers=[Castle(...)])"
         )
     for option, value in options.items():
-        given = getattr(castle, option)
-        if given not in (value, getattr(type(castle), option)):
+        of_castle = getattr(castle, option)
+        if of_castle not in (value, getattr(type(castle), option)):
             raise ValueError(
-                f"castle has {option}={given!r}, but the estimator's own option is {value!r}: give it to {name}"
+                f"castle has {option}={of_castle!r}, but {name} has {option}={value!r}; set {option} of {name} instead"
             )
     return replace(castle, **options), *others
 
 
 def castle_of(regularizers: Sequence[Regularizer]) -> Castle | None:
-    """Return CASTLE among regularizers, if it is there."""
+    """Return the Castle regularizer, or None without one."""
     return next((regularizer for regularizer in regularizers if isinstance(regularizer, Castle)), None)
 
 
 def acyclicity_of(regularizers: Sequence[Regularizer], n_nodes: int) -> Acyclicity | None:
-    """Return the acyclicity function that CASTLE has among regularizers; None without one."""
+    """Return the acyclicity function of the Castle regularizer; None without one."""
     castle = castle_of(regularizers)
     choice = None if castle is None else castle.acyclicity
     return None if choice is None else acyclicity_function(choice, n_nodes)
 
 
 def acyclicity_function(choice: str | Acyclicity, n_nodes: int) -> Acyclicity:
-    """Return the function that a choice stands for; ``"auto"`` is ``"expm"`` up to 200 nodes and ``"logdet"`` beyond.
+    """Return the acyclicity function of a choice; ``"auto"`` is ``"expm"`` up to 200 nodes and ``"logdet"`` beyond.
 
     Examples
     --------

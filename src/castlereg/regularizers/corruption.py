@@ -1,4 +1,4 @@
-"""Corruption: some cells of every step come from other rows."""
+"""Corruption: replace some cells of every step by cells of other rows."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from castlereg.regularizers.protocol import Regularizer, key, random_words
 class Corruption(Regularizer):
     """Replace each input cell with probability ``rate`` by that of another row of the batch, new in every step.
 
-    All channels of a cell are replaced together; what is to be predicted stays as it is. Networks then cannot rely on
-    a single column, which helps some tables with redundant columns and harms others.
+    All channels of a cell are replaced together; the values to predict stay unchanged. Networks then cannot rely on a
+    single column, which helps on some tables with redundant columns and harms on others.
 
     Parameters
     ----------
     rate : float
-        From 0 to below 1.
+        Probability, at least 0 and below 1.
 
     Examples
     --------
@@ -46,9 +46,9 @@ class Corruption(Regularizer):
         return random_words(rng, steps)
 
     def on_batch(self, batch: Batch, drawn: Array, layout: Layout) -> Batch:
-        """Replace cells by those of the next row; rows that only fill up the batch stay out of it."""
+        """Replace cells by those of the next row; rows that only pad the batch stay unchanged."""
         position = jnp.arange(len(batch.weight), dtype=jnp.int32)
-        present = jnp.maximum(jnp.sum(batch.weight > 0), 1).astype(position.dtype)  # they stand first
+        present = jnp.maximum(jnp.sum(batch.weight > 0), 1).astype(position.dtype)  # they come first
         donor = jnp.where(position < present, (position + 1) % present, position)
         replaced = jax.random.bernoulli(key(drawn), self.rate, (len(position), layout.n_nodes))
         by_channel = jnp.take(replaced, jnp.asarray(layout.channel_nodes, jnp.int32), axis=1)

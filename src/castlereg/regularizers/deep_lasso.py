@@ -22,9 +22,9 @@ from castlereg.regularizers.protocol import Own, Pass, Regularizer
 class DeepLasso(Regularizer):
     """Add ``strength * sum_j ||dL / dX_j||_2``: for every column, the norm of the gradient of the loss in it.
 
-    Deep Lasso [1]_ is later than the CASTLE paper, which does not have it. ``L`` is the loss of the targets on the rows
-    of a step, and ``X_j`` are the inputs of column j in these rows. A column that the network does not use has norm
-    zero: the sum does for the columns of a network what the lasso does for those of a linear model.
+    Deep Lasso [1]_ is newer than the CASTLE paper, which does not include it. ``L`` is the loss of the targets on the
+    rows of a step, and ``X_j`` are the inputs of column j in these rows. A column that the network does not use has
+    norm zero: the sum acts on the columns of a network as the lasso acts on those of a linear model.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ class DeepLasso(Regularizer):
     ``L`` is a mean over the rows of a step, as in the paper. The norms are therefore root mean squares of the gradients
     of single rows, divided by the root of the number of rows: larger batches need a larger strength.
 
-    The gradient is that of the network without what other regularizers do between the layers, such as dropout and batch
-    norm. Rows have the weight that they have in the loss.
+    The gradient ignores what other regularizers do between the layers, such as dropout and batch norm. Rows are
+    weighted as in the loss.
 
     The paper weighs loss and penalty by ``1 - w`` and ``w``, which is ``strength = w / (1 - w)`` up to a common factor;
     the authors' code tries ``w`` from 0.01 to 0.5. It has a group for every numeric input, none for categories, and
-    adds 1e-8 below the root.
+    adds 1e-8 under the root.
 
     References
     ----------
@@ -73,7 +73,7 @@ class DeepLasso(Regularizer):
 
 
 def loss_gradient_norms(parameters: Parameters, batch: Batch, layout: Layout, null_loss: Array | None = None) -> Array:
-    """Norm of the gradient of the targets' loss in the inputs of each node, over the rows of a batch, shape (nodes,).
+    """Return the norm of the gradient of the targets' loss in the inputs of each node over a batch, shape (nodes,).
 
     Parameters
     ----------

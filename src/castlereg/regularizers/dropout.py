@@ -1,4 +1,4 @@
-"""Dropout: hidden units are left out at random."""
+"""Dropout: set hidden units to zero at random."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from castlereg.regularizers.protocol import Regularizer, key, random_words
 class Dropout(Regularizer):
     """Set each hidden unit to zero with probability ``rate`` in each step, and scale the others up to make up for it.
 
-    It acts after the ReLU of every hidden layer, on each row and sub-network by itself. Predictions use all units.
+    It acts after the ReLU of every hidden layer, separately on each row and sub-network. Predictions use all units.
 
     Parameters
     ----------
     rate : float
-        From 0 to below 1; the paper has 0.2 and 0.5.
+        Probability, at least 0 and below 1; the paper uses 0.2 and 0.5.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The supervised loss and what regularizers make of it: the number that training minimizes."""
+"""The objective that training minimizes: the supervised loss and the terms of regularizers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def trained_nodes(regularizers: Sequence[Regularizer], layout: Layout) -> tuple[
 
 
 def node_shares(n_run: int, layout: Layout) -> NDArray[np.float32]:
-    """Return the factors of the nodes that a step runs, so that sums over nodes are right on average.
+    """Return factors of the nodes that a step runs, so that sums over nodes are right on average.
 
-    Each of s sampled features out of d stands for d / s of them; the targets are run in every step.
+    Each of s sampled features out of d counts d / s times; the targets run in every step.
 
     Examples
     --------
@@ -57,16 +57,16 @@ def regularized_loss(
     own: Sequence[Own] | None = None,
     drawn: Sequence[Any] | None = None,
 ) -> tuple[Array, tuple[dict[str, Array], tuple[Own, ...]]]:
-    """Loss of the targets and what the regularizers add to it.
+    """Return the loss of the targets plus the terms of regularizers.
 
     Parameters
     ----------
     parameters : Parameters
         Of the sub-networks of :func:`trained_nodes`, with zero weights for forbidden edges. The trainer starts from
-        such weights and masks their gradient; in a loop of your own use :func:`castlereg.network.mask_inputs`.
+        such weights and masks their gradient; in a custom loop, use :func:`castlereg.network.mask_inputs`.
     batch : Batch
     regularizers : sequence of Regularizer
-        None: a plain network. ``[Castle()]``: the paper's objective, :func:`castlereg.castle.castle_loss`.
+        Empty for a plain network; ``[Castle()]`` for the paper's objective, :func:`castlereg.castle.castle_loss`.
     layout : Layout
     node_weight : array of shape (nodes,), optional
         Factor of each node's loss in reconstructions: 1 by default, 0 for constant columns.
@@ -78,10 +78,10 @@ def regularized_loss(
         Nodes to train in this step, the targets last ("Managing computational complexity"); the others are not computed
         and get no gradient. All by default.
     cycles : Cycles, optional
-        Where nodes are sampled, h(A) of the whole graph, if known. ``parameters`` may then be only those of the sampled
-        sub-networks.
+        h(A) of the whole graph if nodes are sampled and it is known. ``parameters`` may then be only those of the
+        sampled sub-networks.
     own, drawn : sequence, optional
-        For each regularizer its own state, and what it drew for this step.
+        For each regularizer, its own state and its random numbers for this step.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Input noise: every step sees the rows with fresh noise on them."""
+"""Input noise: add fresh noise to the inputs in every step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from castlereg.regularizers.protocol import Regularizer, key, random_words
 
 @dataclass(frozen=True)
 class InputNoise(Regularizer):
-    """Add Gaussian noise to the standardized inputs, new in every step; what is to be predicted stays as it is.
+    """Add Gaussian noise to the standardized inputs, new in every step; the values to predict stay unchanged.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""L1: the absolute values of all weights."""
+"""L1: penalize the absolute values of all weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castlereg.regularizers.protocol import Own, Pass, Regularizer
 
 @dataclass(frozen=True)
 class L1(Regularizer):
-    """Add ``strength`` times the sum of the absolute weights of every dense layer to the loss; biases are free.
+    """Add ``strength`` times the sum of the absolute weights of every dense layer to the loss, without biases.
 
     >>> from castlereg import NetworkRegressor
     >>> model = NetworkRegressor([L1(0.01)], max_epochs=2, random_state=0).fit([[0], [1], [2], [3]], [0, 1, 2, 3])

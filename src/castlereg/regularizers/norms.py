@@ -12,7 +12,7 @@ from castlereg.network import Parameters, squared_adjacency
 
 
 def weight_norm(parameters: Parameters, of_weight: Callable[[Array], Array], node_share: Array) -> Array:
-    """Sum of a function such as ``jnp.square`` over the weights of every dense layer, without biases.
+    """Return the sum of a function such as ``jnp.square`` over the weights of every dense layer, without biases.
 
     ``node_share`` has shape (nodes,): the factor of each sub-network's own layers, see
     :func:`castlereg.regularizers.engine.node_shares`.
@@ -25,20 +25,20 @@ def weight_norm(parameters: Parameters, of_weight: Callable[[Array], Array], nod
 
 
 def group_norm(input_weights: Array, layout: Layout, penalized: Array | None = None) -> Array:
-    """Sum over edges of the l2 norm of their weights, the group lasso; see :func:`castlereg.castle.l1_norm`."""
+    """Return the sum over edges of the l2 norm of their weights (group lasso); see :func:`castlereg.castle.l1_norm`."""
     if penalized is not None:
         input_weights = input_weights * penalized[:, :, None]
     return jnp.sum(root(squared_adjacency(input_weights, layout)))
 
 
 def root(squares: Array) -> Array:
-    """Square root, of any shape; its slope at zero is zero, where that of a masked edge would be 0/0."""
+    """Return square roots, of any shape, with slope zero at zero, where that of a masked edge would be 0/0."""
     present = squares > 0
     return jnp.where(present, jnp.sqrt(jnp.where(present, squares, 1.0)), 0.0)
 
 
 def capacity_norm(parameters: Parameters, node_share: Array | float = 1.0) -> Array:
-    """Sum of the squared weights of the shared hidden and the output layers, ``V_Theta2`` of Theorem 1.
+    """Return the sum of the squared weights of shared hidden and output layers, ``V_Theta2`` of Theorem 1.
 
     The theorem's text calls it an l2 norm; the KL step of its proof (eq. 12) has the squared Frobenius norms.
     """

@@ -1,4 +1,4 @@
-"""What a regularizer may do: one class, one hook for each way to intervene.
+"""The protocol of regularizers: one class, with one hook for each way to change training.
 
 A regularizer is a frozen dataclass. Its fields annotated ``float`` are its *strengths*: they may differ between the
 members of a stack and from epoch to epoch, so a grid of strengths trains as one program. All other fields belong to the
@@ -15,7 +15,7 @@ hook               purpose
 ``on_dense``       change what a dense layer returns, before its ReLU (batch norm)
 ``on_hidden``      change hidden units, after the ReLU (dropout)
 ``penalty``        add to the loss (L1, L2, autoencoder, TANGOS, Deep Lasso, CASTLE)
-``folded``         leave something in the network that predicts (batch norm)
+``folded``         change the network that predicts (batch norm)
 =================  ==================================================================================
 """
 
@@ -43,28 +43,28 @@ class Own(NamedTuple):
 
 
 class Cycles(NamedTuple):
-    """h(A) of the whole graph, of which a step trains some columns."""
+    """h(A) of the whole graph, for a step that trains only some of its columns."""
 
     value: Array  # ()
     slope: Array  # (nodes, nodes run), of h(A) in the edges into the nodes that the step runs
 
 
 class Pass(NamedTuple):
-    """One pass of a batch through the network: what a penalty may use."""
+    """One pass of a batch through the network: the inputs of a penalty."""
 
     parameters: Parameters  # of every sub-network that was run
-    batch: Batch  # as the network saw it
+    batch: Batch  # as passed to the network, after ``on_batch``
     units: Array | None  # (rows, nodes run, width), last hidden layer; None in the linear form
     losses: Array  # (rows, nodes run), the targets last
     supervised: Array  # ()
-    nodes: Array | None  # (nodes run,), which nodes were run; None for all that are trained
+    nodes: Array | None  # (nodes run,), which nodes were run; None for all trained nodes
     node_share: Array  # (nodes run,), compensates for nodes that were not sampled
-    cycles: Cycles | None  # of the whole graph where some nodes were sampled
+    cycles: Cycles | None  # of the whole graph, if nodes were sampled
     node_weight: Array  # (nodes,), 1, or 0 for constant columns
     null_loss: Array | None  # (nodes,), see castlereg.losses.cell_losses
     penalized: Array | None  # (channels, trained nodes), see castlereg.castle.l1_norm
     layout: Layout
-    drawn: Any = ()  # what the regularizer that is asked drew for this step
+    drawn: Any = ()  # random numbers of this regularizer for the step
 
     @property
     def target_parameters(self) -> Parameters:
@@ -74,15 +74,15 @@ class Pass(NamedTuple):
 
 
 class Regularizer:
-    """Base of all regularizers: every hook, doing nothing."""
+    """Base class of all regularizers; its hooks do nothing."""
 
-    needs_hidden_layers = False  # whether it makes no sense in the linear form
+    needs_hidden_layers = False  # whether it cannot be used in the linear form
     needs_all_nodes = False  # whether the sub-networks of all nodes are trained, or only the targets'
     features_per_step: int | None = None  # features whose sub-networks each step trains, drawn at random; None for all
-    terms: tuple[str, ...] = ()  # names of what the penalty reports, for the history
+    terms: tuple[str, ...] = ()  # names of the penalty's terms, for the history
 
     def __init_subclass__(cls) -> None:
-        # A regularizer is a tree of its strengths: a stack of them is one regularizer with arrays for strengths.
+        # A regularizer is a pytree of its strengths, so a stack of them is one regularizer with arrays as strengths.
         jax.tree_util.register_pytree_with_keys(cls, cls._flatten, cls._unflatten)
 
     def start(
@@ -100,14 +100,14 @@ class Regularizer:
         return batch
 
     def on_parameters(self, parameters: Parameters, drawn: Any) -> Parameters:
-        """Change the weights that a step runs with; penalties see the weights as they are."""
+        """Change the weights that a step runs with; penalties use the unchanged weights."""
         return parameters
 
     def on_dense(self, z: Array, layer: int, weight: Array, sampled: Array | None, own: Own) -> tuple[Array, Own]:
-        """Change what hidden layer ``layer``, from 0, returns before the ReLU; return also new running arrays.
+        """Change the outputs of hidden layer ``layer``, from 0, before the ReLU; also return the new own state.
 
-        ``z`` has shape (rows, nodes, width). ``weight`` is that of the rows, 0 for those that only fill up the batch.
-        ``sampled`` says which of the trained nodes ``z`` holds, None for all.
+        ``z`` has shape (rows, nodes, width). ``weight`` is the weight of the rows, 0 for rows that only pad the batch.
+        ``sampled`` holds the trained nodes that are in ``z``; None for all.
         """
         return z, own
 
@@ -116,11 +116,11 @@ class Regularizer:
         return z
 
     def penalty(self, seen: Pass, own: Own) -> tuple[Array | float, dict[str, Array]]:
-        """Return what to add to the loss, and the value of each of :attr:`terms`."""
+        """Return the number to add to the loss, and the value of each of :attr:`terms`."""
         return 0.0, {}
 
     def folded(self, parameters: Parameters, own: Own) -> Parameters:
-        """Return the network that predicts: the trained one with what the regularizer leaves in it."""
+        """Return the network that predicts: the trained one, with the regularizer's own state folded in."""
         return parameters
 
     @classmethod
@@ -150,27 +150,27 @@ def random_words(rng: np.random.Generator, *shape: int) -> NDArray[np.uint32]:
 
 
 def key(words: Array) -> Array:
-    """Make a JAX random key of two drawn words."""
+    """Make a JAX random key from two drawn words."""
     return jax.random.wrap_key_data(words, impl="threefry2x32")
 
 
 def check_regularizers(regularizers: Any, hidden_layer_sizes: tuple[int, ...] | None = None) -> tuple[Regularizer, ...]:
-    """Check that these are regularizers that go together, and with the network's layers; return them as a tuple."""
+    """Check that regularizers can be combined with each other and with the network's layers; return a tuple."""
     if isinstance(regularizers, Regularizer | str) or not hasattr(regularizers, "__iter__"):
         raise ValueError(f"regularizers={regularizers!r} must be a sequence, such as [L2(0.01), Dropout(0.2)]")
     checked = tuple(regularizers)
     for regularizer in checked:
         if not isinstance(regularizer, Regularizer):
             is_class = isinstance(regularizer, type) and issubclass(regularizer, Regularizer)
-            hint = f": make one with {regularizer.__name__}()" if is_class else ""
-            raise ValueError(f"regularizers has {regularizer!r}, which is not a regularizer{hint}")
+            hint = f"; pass an instance, {regularizer.__name__}()" if is_class else ""
+            raise ValueError(f"regularizers contains {regularizer!r}, which is not a regularizer{hint}")
         if regularizer.needs_hidden_layers and hidden_layer_sizes == ():
             raise ValueError(
-                f"{type(regularizer).__name__} acts on hidden layers, and hidden_layer_sizes=() has none: leave it out "
-                "or give the network a hidden layer"
+                f"{type(regularizer).__name__} acts on hidden layers, but hidden_layer_sizes=() has none; remove it or "
+                "add a hidden layer"
             )
     names = [name for regularizer in checked for name in (type(regularizer).__name__, *regularizer.terms)]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"regularizers has {twice} more than once: give each once, with the strength you want")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ValueError(f"regularizers contains {duplicate} more than once; pass it once, with the strength you want")
     return checked

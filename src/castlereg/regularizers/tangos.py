@@ -1,4 +1,4 @@
-"""TANGOS: hidden units that depend on few inputs, and each on others."""
+"""TANGOS: hidden units that depend on few inputs, and on different ones."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from castlereg.network import Parameters, absolute, hidden_units, input_layer, s
 from castlereg.options import check_integer, check_number
 from castlereg.regularizers.protocol import Own, Pass, Regularizer
 
-_LEAST_NORM = 1e-6  # that attributions are divided by; those of a unit whose ReLU is off are zero
+_LEAST_NORM = 1e-6  # smallest divisor of attributions, which are zero for a unit whose ReLU is off
 
 
 @dataclass(frozen=True)
 class Tangos(Regularizer):
     """Add a penalty on hidden units that depend on many inputs, and on pairs of units that depend on the same ones.
 
-    TANGOS [1]_ is later than the CASTLE paper, which does not have it. The attribution ``a_i(x)`` of a unit ``h_i`` of
-    the last hidden layer is its gradient in the inputs of a row, ``d h_i(x) / d x``. With ``B`` rows, ``d`` units and
-    ``C = d (d - 1) / 2`` pairs of units the penalty is::
+    TANGOS [1]_ is newer than the CASTLE paper, which does not include it. The attribution ``a_i(x)`` of a unit ``h_i``
+    of the last hidden layer is its gradient in the inputs of a row, ``d h_i(x) / d x``. With ``B`` rows, ``d`` units
+    and ``C = d (d - 1) / 2`` pairs of units, the penalty is::
 
           specialization    / (B d)  sum_b  sum_i      ||a_i(x_b)||_1
         + orthogonalization / (B C)  sum_b  sum_{i<j}  |cos(a_i(x_b), a_j(x_b))|
@@ -35,22 +35,21 @@ class Tangos(Regularizer):
     orthogonalization : float
         Factor of the second term.
     pairs : int
-        Pairs of units whose cosines are averaged in each step, drawn anew, with an equal chance for every pair. All
-        pairs if there are no more than that.
+        Number of pairs of units whose cosines are averaged, drawn at random in each step with equal probability. All
+        pairs if there are not more than this.
 
     Notes
     -----
     The units are those of the targets' sub-networks; with several targets the penalties add up, as their losses do.
-    The inputs are the standardized channels: every level of a categorical column, and every missing indicator, is an
-    input by itself, and embeddings of numbers are differentiated through. Rows have the weight that they have in the
-    loss.
+    The inputs are the standardized channels: every level of a categorical column, and every missing indicator, is a
+    separate input, and embeddings of numbers are differentiated through. Rows are weighted as in the loss.
 
-    The gradients are those of the dense layers and activations on the rows of the step. What other regularizers do
-    between the layers, such as dropout and batch norm, does not enter.
+    The gradients are those of the dense layers and activations on the rows of the step. They ignore what other
+    regularizers do between the layers, such as dropout and batch norm.
 
     These are the paper's terms. The authors' code also divides the first one by the number of inputs: divide its
-    ``lambda_1`` by that number to get ``specialization``. It leaves both terms out of the first epochs; here they act
-    from the start. In the cosines, norms below 1e-6 count as 1e-6, so that units whose ReLU is off have cosine 0.
+    ``lambda_1`` by that number to get ``specialization``. It omits both terms in the first epochs; here they act from
+    the start. In the cosines, norms below 1e-6 count as 1e-6, so that units whose ReLU is off have cosine 0.
 
     References
     ----------
@@ -98,7 +97,7 @@ class Tangos(Regularizer):
 
 
 def unit_attributions(parameters: Parameters, x: Array) -> Array:
-    """Gradients of the units of the last hidden layer in the channels of each row.
+    """Return the gradients of the units of the last hidden layer in the channels of each row.
 
     Parameters
     ----------
@@ -116,7 +115,7 @@ def unit_attributions(parameters: Parameters, x: Array) -> Array:
         network = select(parameters, position[None])
         units, pull_back = jax.vjp(lambda x: hidden_units(network, input_layer(network, x))[:, 0], x)
 
-        def of_unit(unit: Array) -> Array:  # no row depends on another: all rows at once
+        def of_unit(unit: Array) -> Array:  # rows are independent: all rows in one call
             (gradient,) = pull_back(jnp.broadcast_to(unit, units.shape))
             return gradient
 
@@ -126,15 +125,15 @@ def unit_attributions(parameters: Parameters, x: Array) -> Array:
 
 
 def specialization_loss(attributions: Array, weight: Array) -> Array:
-    """Mean over rows and units of the l1 norm of attributions, summed over nodes, shape ().
+    """Return the mean over rows and units of the l1 norm of attributions, summed over nodes, shape ().
 
-    ``attributions`` are those of :func:`unit_attributions`; ``weight``, shape (rows,), is that of rows in a mean.
+    ``attributions`` are from :func:`unit_attributions`; ``weight``, shape (rows,), has the weights of rows in a mean.
     """
     return jnp.sum(weight[:, None] * absolute(attributions)) / attributions.shape[1]
 
 
 def orthogonalization_loss(attributions: Array, weight: Array, pairs: Array | None = None) -> Array:
-    """Mean over rows and pairs of units of the absolute cosine between attributions, summed over nodes, shape ().
+    """Return the mean over rows and pairs of units of the absolute cosine of attributions, summed over nodes.
 
     ``pairs``, shape (pairs, 2), has the indices of units; all pairs by default.
     """
