@@ -174,9 +174,9 @@ def test_a_wrapped_network_becomes_an_estimator(diabetes: Any) -> None:
 def test_what_cannot_be_converted_raises(diabetes: Any) -> None:
     model, X, y = diabetes
     network = from_estimator(model)
-    with pytest.raises(ValueError, match="there are 2 networks, but the estimator has 1: give 1 or 1"):
+    with pytest.raises(ValueError, match="networks has 2 modules, but the estimator needs 1 network"):
         to_estimator([network, network], model, X, y)
-    with pytest.raises(ValueError, match="the network has other nodes than the estimator"):
+    with pytest.raises(ValueError, match="the nodes of the network differ from those of the estimator"):
         to_estimator(CastleNetwork(3, (4,)), model, X, y)
     diverged = from_estimator(model)
     diverged.input_bias.data[0] = torch.nan
@@ -184,7 +184,7 @@ def test_what_cannot_be_converted_raises(diabetes: Any) -> None:
         to_estimator(diverged, model, X, y)
     with pytest.raises(ValueError, match="history needs a column 'member'"):
         to_estimator(network, model, X, y, history=pd.DataFrame({"epoch": [1]}))
-    with pytest.raises(ValueError, match="member=1: there are 1 networks"):
+    with pytest.raises(ValueError, match="member=1 must be less than the number of networks, which is 1"):
         from_estimator(model, 1)
     with pytest.raises(ValueError, match=r"errors of its folds.*: use CastleRegressor"):
         to_estimator(network, CastleRegressorCV(), X, y)

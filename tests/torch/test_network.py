@@ -108,7 +108,7 @@ def test_is_a_module_as_any_other() -> None:
         ({"hidden_layer_sizes": "auto"}, "hidden_layer_sizes='auto' must be a sequence of widths"),
         ({"hidden_layer_sizes": (4, 0)}, "each width in hidden_layer_sizes=0"),
         ({"activation": "gelu"}, "activation='gelu' is not one of 'relu', 'silu'"),
-        ({"names": ["a", "b"]}, "4 nodes need as many different names"),
+        ({"names": ["a", "b"]}, "names must be 4 different names, one for each node"),
     ],
 )
 def test_wrong_options_raise(options: dict[str, Any], message: str) -> None:
@@ -124,8 +124,8 @@ def test_inputs_of_another_width_raise() -> None:
 @pytest.mark.parametrize(
     "nodes, message",
     [
-        ((Node(), Node(target=True, loss=Poisson())), r"not Poisson\(\): fit with loss='squared'"),
-        ((Node(monotone=1), Node(target=True)), "would not keep the directions of monotone columns"),
+        ((Node(), Node(target=True, loss=Poisson())), r"not Poisson\(\); use loss='squared'"),
+        ((Node(monotone=1), Node(target=True)), "modules do not support monotone columns; fit without monotone"),
     ],
 )
 def test_what_a_module_would_not_keep(nodes: tuple[Node, ...], message: str) -> None:

@@ -81,9 +81,9 @@ def test_a_torchvision_style_mlp_trains() -> None:
     [
         (nn.Sequential(nn.ReLU(), nn.Linear(3, 1)), "must begin with nn.Linear"),
         (nn.Sequential(nn.Linear(3, 1)), r"for a linear model use CastleNetwork\(layout, \(\)\)"),
-        (nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1), nn.Sigmoid()), r"ends with Sigmoid\(\): end it"),
+        (nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1), nn.Sigmoid()), r"ends with Sigmoid\(\); end it"),
         (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)), "use nn.LayerNorm"),
-        (nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), "from 3 channels to 2 outputs"),
+        (nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2)), "maps 3 channels to 2 outputs"),
     ],
 )
 def test_networks_that_cannot_be_wrapped_raise(network: Any, message: str) -> None:

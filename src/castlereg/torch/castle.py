@@ -1,4 +1,4 @@
-"""CASTLE, term by term, for tensors: what :mod:`castlereg.castle` has for JAX.
+"""CASTLE, term by term, for tensors: the PyTorch counterpart of :mod:`castlereg.castle`.
 
 ==============  ==========================================================  ============  ============================
 term            what it measures                                            in the paper  function
@@ -28,7 +28,7 @@ from castlereg.torch.losses import Batch, cell_losses
 
 
 class SubNetworks(Protocol):
-    """What the objective needs of a network: :class:`CastleNetwork` and :class:`WrappedNetwork` have it."""
+    """Networks for the objective, such as :class:`CastleNetwork` and :class:`WrappedNetwork`."""
 
     @property
     def layout(self) -> Layout:
@@ -58,7 +58,7 @@ class SubNetworks(Protocol):
 
 
 def supervised_loss(losses: Tensor, batch: Batch) -> Tensor:
-    """Mean over rows of the loss of the targets, the first term of eq. 1 and 5.
+    """Return the mean over rows of the loss of the targets, the first term of eq. 1 and 5.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def supervised_loss(losses: Tensor, batch: Batch) -> Tensor:
 
 
 def reconstruction_loss(losses: Tensor, batch: Batch, node_weight: Tensor) -> Tensor:
-    """Mean over rows of the summed losses of all nodes, ``L_N`` of eq. 6 and ``L_W`` of eq. 2.
+    """Return the mean over rows of the summed losses of all nodes, ``L_N`` of eq. 6 and ``L_W`` of eq. 2.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def reconstruction_loss(losses: Tensor, batch: Batch, node_weight: Tensor) -> Te
 
 
 def squared_adjacency(input_weights: Tensor, layout: Layout) -> Tensor:
-    """Squared weight of every edge, ``A = M * M`` (eq. 7), shape (inputs, nodes, width) to (nodes, nodes).
+    """Return the squared weight of every edge, ``A = M * M`` (eq. 7), shape (inputs, nodes, width) to (nodes, nodes).
 
     ``A[j, k]`` is the sum of the squares of all weights from the inputs of node j into the sub-network of node k.
     """
@@ -96,7 +96,7 @@ def squared_adjacency(input_weights: Tensor, layout: Layout) -> Tensor:
 
 
 def acyclicity_loss(input_weights: Tensor, layout: Layout, h: Callable[[Tensor], Tensor] = trace_exponential) -> Tensor:
-    """Square of h(A), ``R`` of eq. 7 and 2.
+    """Return the square of h(A), ``R`` of eq. 7 and 2.
 
     Parameters
     ----------
@@ -109,13 +109,13 @@ def acyclicity_loss(input_weights: Tensor, layout: Layout, h: Callable[[Tensor],
 
 
 def l1_norm(input_weights: Tensor, penalized: Tensor | None = None) -> Tensor:
-    """Sum of the absolute input weights, ``V`` of eq. 6 and 2.
+    """Return the sum of the absolute input weights, ``V`` of eq. 6 and 2.
 
     Parameters
     ----------
     input_weights : tensor of shape (inputs, nodes, width)
     penalized : tensor of shape (inputs, nodes), optional
-        0 for required edges, which sparsity leaves alone; ones by default.
+        0 for required edges, which the sparsity term ignores; ones by default.
     """
     sizes = input_weights.abs()
     return (sizes if penalized is None else sizes * penalized[:, :, None]).sum()
@@ -162,8 +162,8 @@ def castle_loss(
     layout, weights = network.layout, network.masked_input_weights
     if weights.shape[1] != layout.n_nodes:
         raise ValueError(
-            f"the network has {weights.shape[1]} of {layout.n_nodes} sub-networks, but CASTLE trains those of all "
-            "columns: make it without targets_only=True, or of a Castle estimator"
+            f"the network has {weights.shape[1]} of {layout.n_nodes} sub-networks, but CASTLE trains all of them; "
+            "create it without targets_only=True, or from a Castle estimator"
         )
     units = network.null_loss if null_loss is None else null_loss
     losses = cell_losses(network(batch.inputs), batch, layout, null_loss=units)

@@ -1,4 +1,4 @@
-"""From fitted estimators to modules and batches, and from trained modules back to fitted estimators."""
+"""Conversion of fitted estimators to modules and batches, and of trained modules back to fitted estimators."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ Estimator = TypeVar("Estimator", bound=NetworkEstimator)
 
 
 def from_estimator(model: NetworkEstimator, member: int = 0) -> CastleNetwork:
-    """Make a module of a network of a fitted estimator.
+    """Create a module from a network of a fitted estimator.
 
-    It takes standardized rows, those of :func:`batch_of` and :func:`inputs_of`, and its outputs are standardized too;
-    :class:`TableNetwork` takes and predicts what the estimator does. Edges that the estimator did not have (constant
-    columns, constraints, the graph objective) stay without weight.
+    It takes standardized rows, from :func:`batch_of` or :func:`inputs_of`, and its outputs are standardized too;
+    :class:`TableNetwork` takes the same tables as the estimator and makes the same predictions. Edges that the
+    estimator did not have (constant columns, constraints, the graph objective) stay absent.
 
     Parameters
     ----------
     model : estimator
-        Any fitted estimator of castlereg. Of a pool or a refit, these are the networks that the graph comes from.
+        Any fitted castlereg estimator. For a pool or a refit, its networks are those that the graph comes from.
     member : int
-        Which network, of several.
+        Index of the network, if there are several.
 
     Examples
     --------
@@ -75,24 +75,24 @@ def from_estimator(model: NetworkEstimator, member: int = 0) -> CastleNetwork:
 def batch_of(
     model: NetworkEstimator, X: ArrayLike, y: ArrayLike, member: int = 0, *, dtype: torch.dtype | None = None
 ) -> Batch:
-    """Standardize rows as a network of a fitted estimator sees them: what ``castle_loss`` takes.
+    """Standardize rows for a network of a fitted estimator; the batch is an input of ``castle_loss``.
 
     Parameters
     ----------
     model : estimator
-        Any fitted estimator of castlereg.
+        Any fitted castlereg estimator.
     X, y : array-like
         As in ``fit``.
     member : int
-        Which network, of several.
+        Index of the network, if there are several.
     dtype : torch.dtype, optional
-        PyTorch's default by default.
+        PyTorch's default dtype by default.
     """
     return Batch.of_arrays(model.standardized(X, y, member)[1], dtype)
 
 
 def inputs_of(model: NetworkEstimator, X: ArrayLike, member: int = 0, *, dtype: torch.dtype | None = None) -> Tensor:
-    """Standardize rows whose targets are not known, shape (rows, channels); the targets' channels mean nothing.
+    """Standardize rows with unknown targets, shape (rows, channels); the targets' channels are placeholders.
 
     The parameters are those of :func:`batch_of`.
     """
@@ -102,7 +102,7 @@ def inputs_of(model: NetworkEstimator, X: ArrayLike, member: int = 0, *, dtype: 
 
 
 def standardized_inputs(networks: Networks, cells: Any, member: int) -> Any:
-    """Encode and standardize cells as one network sees them, shape (rows, columns) to (rows, channels), in float64."""
+    """Encode and standardize cells for one network, shape (rows, columns) to (rows, channels), in float64."""
     layout = networks.layout
     encoded = np.zeros((len(cells), layout.n_channels))
     encoded[:, : layout.n_feature_channels] = networks.preprocessing.encode(cells)
@@ -118,20 +118,21 @@ def to_estimator(
     *,
     history: pd.DataFrame | None = None,
 ) -> Estimator:
-    """Make a fitted estimator of networks that were trained in PyTorch: predict, graph, files and ONNX work on it.
+    """Create a fitted estimator from networks that were trained in PyTorch, with predictions, graph, files and ONNX.
 
     Parameters
     ----------
     networks : CastleNetwork or WrappedNetwork, or a sequence of them
-        Trained on rows of :func:`batch_of` of ``like``: a single one by its member 0, several each by its own member.
+        Trained on rows from :func:`batch_of` with ``like``: a single network with member 0, several networks each with
+        its own member.
     like : estimator
-        Fitted, without cross-validation. Its options and its preprocessing are kept; it does not change itself.
+        Fitted, without cross-validation. The result has its options and its preprocessing; ``like`` does not change.
     X_val, y_val : array-like
-        Rows that the networks were not trained on, as in ``fit``. They give the validation loss, the threshold of the
-        graph and the importances.
+        Rows that the networks were not trained on, as in ``fit``. They determine the validation loss, the threshold of
+        the graph and the importances.
     history : DataFrame, optional
-        One row per network and epoch, with the columns ``member``, ``epoch``, ``objective`` and ``validation_loss`` at
-        least. By default one row per network, with the loss of the validation rows as both.
+        One row per network and epoch, with at least the columns ``member``, ``epoch``, ``objective`` and
+        ``validation_loss``. By default one row per network, with the validation loss in both loss columns.
 
     Returns
     -------
@@ -152,12 +153,15 @@ def to_estimator(
     """
     if isinstance(like, CrossValidated):
         name = type(like).__name__
-        raise ValueError(f"{name} keeps the errors of its folds, which other networks do not have: use {name[:-2]}")
+        raise ValueError(
+            f"like is a {name}, which keeps errors of its folds; networks from PyTorch have none: use {name[:-2]}"
+        )
     check_is_fitted(like)
     modules = [networks] if isinstance(networks, CastleNetwork | WrappedNetwork) else list(networks)
     fitted, n_members = like.model_, like.model_.networks.n_members
     if len(modules) not in (1, n_members):
-        raise ValueError(f"there are {len(modules)} networks, but the estimator has {n_members}: give 1 or {n_members}")
+        expected = "1 network" if n_members == 1 else f"1 or {n_members} networks"
+        raise ValueError(f"networks has {len(modules)} modules, but the estimator needs {expected}")
     for module in modules:
         _check_network(module, fitted)
     members = np.arange(len(modules))
@@ -188,7 +192,7 @@ def to_estimator(
 
 
 def _graph(networks: Networks, like: NetworkEstimator, held_out: HeldOut, rows: Rows) -> CausalGraph:
-    """Make the graph of networks by the rules of the estimator."""
+    """Return the graph of networks, by the rules of the estimator."""
     names, n_targets = _user_names(like.model_), len(like.model_.targets)
     castle = castle_of(getattr(like, "regularizers", ()))
     objective = getattr(like, "objective", castle.objective if castle is not None else "prediction")
@@ -206,7 +210,7 @@ def _graph(networks: Networks, like: NetworkEstimator, held_out: HeldOut, rows: 
 
 
 def _history_of(losses: list[float], before: FittedModel) -> pd.DataFrame:
-    """Write one row per network, behind the epochs of the model before."""
+    """Return one row per network, with an epoch after those of the previous model."""
     epoch = int(before.history["epoch"].max()) + 1
     return pd.DataFrame({"member": range(len(losses)), "epoch": epoch, "objective": losses, "validation_loss": losses})
 
@@ -239,18 +243,18 @@ def _checked_networks(model: NetworkEstimator, member: int) -> Networks:
     check_integer("member", member, least=0)
     networks = model.model_.networks
     if member >= networks.n_members:
-        raise ValueError(f"member={member}: there are {networks.n_members} networks, counted from 0")
+        raise ValueError(f"member={member} must be less than the number of networks, which is {networks.n_members}")
     return networks
 
 
 def _check_network(module: CastleNetwork | WrappedNetwork, fitted: FittedModel) -> None:
     if module.layout.nodes != fitted.preprocessing.layout.nodes:
         raise ValueError(
-            "the network has other nodes than the estimator: make it by from_estimator(model), or with "
-            "model.model_.networks.layout, and train it on batch_of(model, X, y)"
+            "the nodes of the network differ from those of the estimator; create it with from_estimator(model), or "
+            "with model.model_.networks.layout, and train it on batch_of(model, X, y)"
         )
     if not all(bool(weights.isfinite().all()) for weights in module.parameters()):
-        raise ValueError("the network has weights that are not finite: train it again with a lower learning rate")
+        raise ValueError("the network has weights that are not finite; train it again with a lower learning rate")
 
 
 def _user_names(fitted: FittedModel) -> list[str]:

@@ -19,10 +19,10 @@ from castlereg.acyclicity.exponential import (
 
 
 def trace_exponential(adjacency: Tensor) -> Tensor:
-    """Trace of the matrix exponential less the number of nodes, ``h(A) = tr exp(A) - p`` (eq. 2 and 7).
+    """Return the trace of the matrix exponential minus the number of nodes, ``h(A) = tr exp(A) - p`` (eq. 2 and 7).
 
-    The same algorithm as :func:`castlereg.acyclicity.trace_exponential`: exactly zero without cycles, finite for any
-    finite weights, the gradient ``exp(A)^T`` from the same exponential. It can be differentiated once.
+    The algorithm is that of :func:`castlereg.acyclicity.trace_exponential`: exactly zero without cycles, finite for any
+    finite weights, with the gradient ``exp(A)^T`` from the same exponential. It can be differentiated once.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def _exponential_minus_identity(adjacency: Tensor) -> tuple[Tensor, float]:
 
 
 def _squarings_for_long_walks(x: Tensor, x2: Tensor, x3: Tensor, halvings: int) -> int:
-    """Return how often to square so that closed walks which are left out are below a millionth of h."""
+    """Return the number of squarings after which the omitted closed walks are below a millionth of h."""
     n_nodes, log_2 = len(x), halvings * math.log(2.0)
     longer = [s for s in MORE_SQUARINGS if 2.0 ** (s - 1) < n_nodes and n_nodes > 9]
     log_radius = _log(min(_norm(x), _norm(x3) ** (1 / 3))) + log_2

@@ -1,4 +1,4 @@
-"""From the input layers of a module to a graph, by the rules of the estimators."""
+"""The graph of a module's input layers, by the rules of the estimators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def input_graph(
     """Return the acyclic graph of the edges that a network has learned.
 
     The weight of an edge is the norm of its input weights, the paper's ``M`` (:func:`castlereg.network.edge_weights`).
-    Edges below the threshold are left out; of the others, the strongest are kept, without those that close a cycle.
+    Edges below the threshold are dropped. The others are kept from the strongest down, except those that close a cycle.
 
     Parameters
     ----------
@@ -39,11 +39,11 @@ def input_graph(
     names : sequence of str, optional
         Names of the nodes, in the order of the layout; by default those of the network, or x0, x1, ... and y.
     validation : Batch, optional
-        Validation rows. The threshold is then chosen as estimators do: the highest that costs no accuracy, or the least
-        weight of a strong edge, whichever is lower. At a threshold, columns below it count as their mean.
+        Validation rows, to choose the threshold as estimators do: the highest that costs no accuracy, or the smallest
+        weight of a strong edge if that is lower. To try a threshold, columns below it are replaced by their mean.
     threshold : float, optional
-        A threshold of your own; 0 keeps all edges but those that close a cycle. By default, without validation rows,
-        the least weight of a strong edge (:func:`castlereg.acyclicity.cut.weakest_strong_weight`).
+        A fixed threshold; 0 keeps all edges except those that close a cycle. By default, without validation rows, the
+        smallest weight of a strong edge (:func:`castlereg.acyclicity.cut.weakest_strong_weight`).
 
     Examples
     --------
@@ -55,7 +55,7 @@ def input_graph(
     layout = network.layout
     weights = network.masked_input_weights.detach().cpu().numpy()
     if weights.shape[1] != layout.n_nodes:
-        raise ValueError("the network has only the targets' sub-networks, which have no graph")
+        raise ValueError("the network has only the targets' sub-networks and no graph; create it without targets_only")
     named = checked_names(names, layout) or network.names or _default_names(layout)
     by_edge = edge_weights(weights, layout, linear=network.is_linear)
     if threshold is None:
@@ -73,8 +73,8 @@ def _row_losses(network: SubNetworks, rows: Batch) -> Callable[[NDArray[np.bool_
 
     def losses_of(choices: NDArray[np.bool_]) -> NDArray[np.float64]:
         losses = []
-        for kept in choices:
-            channels = np.r_[kept, np.ones(len(targets), bool)][layout.channel_nodes]
+        for features in choices:
+            channels = np.r_[features, np.ones(len(targets), bool)][layout.channel_nodes]
             outputs = network.target_outputs(rows.inputs * as_tensor(channels, rows.inputs.dtype, rows.inputs.device))
             by_row = node_losses(outputs, rows.truth[:, targets], layout, targets).sum(dim=1)
             losses.append((by_row * rows.weight * len(rows.weight)).cpu().numpy().astype(np.float64))
@@ -85,7 +85,7 @@ def _row_losses(network: SubNetworks, rows: Batch) -> Callable[[NDArray[np.bool_
 
 @contextmanager
 def evaluating(network: SubNetworks) -> Iterator[None]:
-    """Run a network without gradients and without dropout; modules are left in the mode that they were in."""
+    """Run a network without gradients and without dropout, and restore the mode of its modules afterwards."""
     modules = list(network.modules()) if isinstance(network, nn.Module) else []
     modes = [module.training for module in modules]
     for module in modules:

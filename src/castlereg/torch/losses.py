@@ -17,7 +17,7 @@ from castlereg.layout import Layout, Node
 
 
 class Batch(NamedTuple):
-    """Some rows of a table, as a network sees them.
+    """Rows of a table, as inputs of a network.
 
     Examples
     --------
@@ -38,25 +38,25 @@ class Batch(NamedTuple):
 
     @classmethod
     def of_numbers(cls, x: Tensor) -> Batch:
-        """Make a batch of standardized columns without missing values, shape (rows, nodes), targets last."""
+        """Create a batch from standardized columns without missing values, shape (rows, nodes), targets last."""
         return cls(x, x[:, :, None], torch.full_like(x[:, 0], 1 / len(x)))
 
     @classmethod
     def of_table(
         cls, table: ArrayLike, layout: Layout, by: Standardization, *, dtype: torch.dtype | None = None
     ) -> Batch:
-        """Make a batch of a table of numbers, which it standardizes.
+        """Create a batch from a table of numbers, which are standardized.
 
         Parameters
         ----------
         table : array-like of shape (rows, channels)
             In the order of the layout: numbers, 0 or 1 for binary columns and for each level of categorical ones, NaN
-            for missing values (and 1 in the indicator behind them, otherwise 0).
+            for missing values (with 1 in the indicator that follows, and 0 otherwise).
         layout : Layout
         by : Standardization
             From :func:`standardization` of the training rows.
         dtype : torch.dtype, optional
-            PyTorch's default by default.
+            PyTorch's default dtype by default.
         """
         encoded = _checked(table, layout)
         weight: Any = np.full(len(encoded), 1 / max(len(encoded), 1))
@@ -68,7 +68,7 @@ class Batch(NamedTuple):
     ) -> Batch:
         """Convert a batch of NumPy or JAX arrays, such as that of :func:`castlereg.losses.as_batch`.
 
-        ``dtype`` is PyTorch's default by default.
+        By default, ``dtype`` is PyTorch's default dtype.
         """
         dtype = torch.get_default_dtype() if dtype is None else dtype
         inputs, truth, weight = (as_tensor(array, dtype, device) for array in batch[:3])
@@ -76,7 +76,7 @@ class Batch(NamedTuple):
         return cls(inputs, truth, weight, observed)
 
     def take(self, rows: Tensor | Sequence[int]) -> Batch:
-        """Return some rows, with weights that again make a sum over the rows a mean."""
+        """Return some rows, with weights scaled so that a weighted sum over the rows is again a mean."""
         weight = self.weight[rows]
         weight = weight * (len(self.weight) / len(weight))
         return Batch(
@@ -85,7 +85,7 @@ class Batch(NamedTuple):
 
 
 def standardization(table: ArrayLike, layout: Layout) -> Standardization:
-    """Measure training rows: what standardizes them, and the units of their losses.
+    """Compute the standardization of training rows, and the units of their losses.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def cell_losses(
     nodes: Sequence[int] | None = None,
     null_loss: Tensor | None = None,
 ) -> Tensor:
-    """Loss of every cell, shape (rows, nodes), in units that all kinds share, and 0 for missing values.
+    """Return the loss of every cell, shape (rows, nodes), in a unit shared by all kinds, and 0 for missing values.
 
     Parameters
     ----------
@@ -141,10 +141,10 @@ def cell_losses(
         With the truth of all nodes.
     layout : Layout
     nodes : sequence of int, optional
-        Which nodes ``outputs`` holds; all by default.
+        Nodes of ``outputs``; all by default.
     null_loss : tensor of shape (all nodes,), optional
-        Entropy of the binary and categorical nodes, 1 for numeric ones; ones by default. Losses are divided by it, so
-        that 1 means "knows nothing" for every kind.
+        Entropy of the binary and categorical nodes, 1 for numeric ones; ones by default. Losses are divided by it: 1 is
+        then the loss of a constant prediction, for every kind.
     """
     at = slice(None) if nodes is None else list(nodes)
     losses = node_losses(outputs, batch.truth[:, at], layout, nodes)
@@ -154,10 +154,10 @@ def cell_losses(
 
 
 def node_losses(outputs: Tensor, truth: Tensor, layout: Layout, nodes: Sequence[int] | None = None) -> Tensor:
-    """Loss of every row and node by the node's kind, shape (rows, nodes, outputs) to (rows, nodes).
+    """Return the loss of every row and node by the node's kind, shape (rows, nodes, outputs) to (rows, nodes).
 
     The truth is standardized for numeric nodes, 0 or 1 for binary ones and for each level of categorical ones.
-    ``nodes`` says which ones the second axis holds, all by default.
+    ``nodes`` are the nodes of the second axis; all by default.
     """
     kinds = layout.nodes if nodes is None else [layout.nodes[k] for k in nodes]
     parts, first = [], 0
@@ -170,17 +170,17 @@ def node_losses(outputs: Tensor, truth: Tensor, layout: Layout, nodes: Sequence[
 
 
 def squared_error(outputs: Tensor, truth: Tensor) -> Tensor:
-    """Loss of numeric nodes, of any shape."""
+    """Return the loss of numeric nodes, of any shape."""
     return (outputs - truth) ** 2
 
 
 def logistic_loss(logits: Tensor, truth: Tensor) -> Tensor:
-    """Loss of binary nodes, of any shape; the truth is 0, 1 or a share between."""
+    """Return the loss of binary nodes, of any shape; the truth is 0, 1 or a share in between."""
     return torch.logaddexp(logits, torch.zeros_like(logits)) - truth * logits
 
 
 def softmax_loss(logits: Tensor, truth: Tensor) -> Tensor:
-    """Loss of categorical nodes, shape (..., levels) to (...); the truth is one-hot or shares."""
+    """Return the loss of categorical nodes, shape (..., levels) to (...); the truth is one-hot or shares."""
     return torch.logsumexp(logits, dim=-1) - (truth * logits).sum(dim=-1)
 
 

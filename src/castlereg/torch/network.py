@@ -33,27 +33,27 @@ class CastleNetwork(nn.Module):
     Parameters
     ----------
     layout : Layout or int
-        Nodes of the table; a number of features stands for that many numeric columns and a numeric target.
+        Nodes of the table, or the number of features: they and the target are then numeric.
     hidden_layer_sizes : tuple of int
         Widths; empty for the linear form (eq. 1).
     seed : int or SeedSequence
         The same seed gives the same weights as :func:`castlereg.network.initialize`. PyTorch's own random state is
         neither used nor changed.
     activation : {"relu", "silu"}
-        Of the hidden units.
+        Activation of the hidden units.
     input_init : {"small", "glorot"}
-        Input layers start at normal with sd 0.01, which CASTLE needs, or at the usual scale.
+        Starting weights of the input layers: normal with sd 0.01, which CASTLE needs, or at the usual scale.
     allowed : array of bool, shape (nodes, nodes), optional
-        Which edges may be, ``allowed[j, k]`` for j -> k; all by default. No node is ever an input of its own
-        sub-network, and no target one of another target's.
+        Which edges are allowed, ``allowed[j, k]`` for j -> k; all by default. A node is never an input of its own
+        sub-network, and a target is never an input of another target's.
     targets_only : bool
-        Whether there are only the targets' sub-networks: a plain network, without a graph.
+        Whether to create only the targets' sub-networks: a plain network, without a graph.
     names : sequence of str, optional
         Names of the nodes, for the graph.
     null_loss : array of shape (nodes,), optional
         Units of the losses of binary and categorical nodes, see :func:`castlereg.torch.losses.cell_losses`.
     start : Parameters, optional
-        Starting weights of this form; those of the seed by default.
+        Starting weights of the same shapes; drawn with the seed by default.
 
     Attributes
     ----------
@@ -138,14 +138,14 @@ class CastleNetwork(nn.Module):
         names: Sequence[str] | None = None,
         null_loss: NDArray[Any] | None = None,
     ) -> CastleNetwork:
-        """Make a network of trained weights; edges whose weights are all zero stay forbidden.
+        """Create a network from trained weights; edges whose weights are all zero are forbidden.
 
         Parameters
         ----------
         parameters : Parameters
             NumPy or JAX arrays of one network, of all sub-networks or of only the targets'.
         layout : Layout
-            With the embedding of the network, as ``model.model_.networks.layout`` has it.
+            With the embedding of the network, such as ``model.model_.networks.layout``.
         names : sequence of str, optional
         null_loss : array of shape (nodes,), optional
         """
@@ -229,8 +229,8 @@ class CastleNetwork(nn.Module):
             output_bias = None if output_bias is None else output_bias[at]
         if x.ndim != 2 or x.shape[1] != self.layout.n_channels:
             raise ValueError(
-                f"x has shape {tuple(x.shape)}, but the network takes (rows, {self.layout.n_channels}): the channels "
-                "of all nodes, the targets last"
+                f"x has shape {tuple(x.shape)}, but the network takes (rows, {self.layout.n_channels}); pass the "
+                "channels of all nodes, the targets last"
             )
         inputs = x if self.embedding is None else self.embedding(x)
         z = (inputs @ weights.flatten(1)).unflatten(1, weights.shape[1:]) + bias
@@ -253,9 +253,9 @@ class CastleNetwork(nn.Module):
 
 
 class WaveEmbedding(nn.Module):
-    """Inputs that a network computes of the values of numeric columns, see :class:`castlereg.network.Embedding`.
+    """Inputs that a network computes from the values of numeric columns, see :class:`castlereg.network.Embedding`.
 
-    Each value ``x`` becomes ``cos(2 pi (frequencies x + phases)) @ weights``, behind all channels.
+    Each value ``x`` becomes ``cos(2 pi (frequencies x + phases)) @ weights``, appended to the channels.
     """
 
     frequencies: nn.Parameter  # (embedded nodes, waves)
@@ -271,7 +271,7 @@ class WaveEmbedding(nn.Module):
         self.register_buffer("channels", torch.tensor(start.channels.indices, dtype=torch.int64))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Put the embedded values behind the channels, shape (rows, channels) to (rows, inputs)."""
+        """Append the embedded values to the channels, shape (rows, channels) to (rows, inputs)."""
         turns = x[:, self.channels, None] * self.frequencies + self.phases
         mixed = torch.einsum("rnf,nfe->rne", _wave(turns), self.weights)
         return torch.cat([x, mixed.flatten(1)], dim=1)
@@ -293,16 +293,16 @@ def _wave(turns: Tensor) -> Tensor:
 
 
 def _check_covered(layout: Layout) -> None:
-    """Raise for what a module would not keep."""
+    """Raise if a module does not support the nodes of a layout."""
     loss = next((node.loss for node in layout.nodes if node.loss is not None), None)
     if loss is not None:
-        raise ValueError(f"a module has the squared error of a target of numbers, not {loss}: fit with loss='squared'")
+        raise ValueError(f"modules support only the squared error of numeric targets, not {loss}; use loss='squared'")
     if layout.is_monotone:
-        raise ValueError("a module would not keep the directions of monotone columns: fit without monotone")
+        raise ValueError("modules do not support monotone columns; fit without monotone")
 
 
 def layout_of(layout: Layout | int) -> Layout:
-    """Return a layout, of a number that many numeric columns and a numeric target."""
+    """Return a layout; for a number n, that of n numeric columns and a numeric target."""
     if isinstance(layout, Layout):
         return layout
     check_integer("layout", layout)
@@ -312,7 +312,7 @@ def layout_of(layout: Layout | int) -> Layout:
 def checked_names(names: Sequence[str] | None, layout: Layout) -> tuple[str, ...] | None:
     """Check that there is a name for each node."""
     if names is not None and (len(names) != layout.n_nodes or len(set(names)) != layout.n_nodes):
-        raise ValueError(f"{layout.n_nodes} nodes need as many different names, got {list(names)}")
+        raise ValueError(f"names must be {layout.n_nodes} different names, one for each node, got {list(names)}")
     return None if names is None else tuple(map(str, names))
 
 
@@ -324,7 +324,7 @@ def _checked_sizes(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _linear(layer: Dense) -> nn.Linear:
-    """Make a hidden layer of given weights, without drawing any."""
+    """Create a hidden layer with these weights, without drawing random ones."""
     made = nn.utils.skip_init(nn.Linear, *layer.weights.shape)
     with torch.no_grad():
         made.weight.copy_(as_tensor(layer.weights, made.weight.dtype).T)

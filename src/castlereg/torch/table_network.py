@@ -1,4 +1,4 @@
-"""A module that takes the rows of a table and predicts what a fitted estimator does."""
+"""A module that takes the rows of a table and makes the same predictions as a fitted estimator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class TableNetwork(nn.Module):
     Parameters
     ----------
     model : estimator
-        Any fitted estimator of castlereg, pools and refits among them.
+        Any fitted castlereg estimator, including pools and refits.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class TableNetwork(nn.Module):
     def forward(self, X: ArrayLike) -> Tensor | tuple[Tensor, ...]:
         """Predict rows as in ``fit``: values, shape (rows,), or probabilities, shape (rows, classes).
 
-        Of several targets, a tuple with one tensor for each. Gradients go to the weights.
+        With several targets, it returns a tuple with one tensor for each. Gradients flow to the weights.
         """
         cells = self.model.model_.cells(read_features(self.model, X))
         targets, totals = self.model.model_.targets, []

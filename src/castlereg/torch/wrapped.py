@@ -1,4 +1,4 @@
-"""CASTLE around a network of your own: its first layer is the target's input layer, the layers between are shared."""
+"""CASTLE around your own network: its first layer is the target's input layer, the layers in between are shared."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from castlereg.torch.network import checked_names, layout_of, to_array
 
 
 class WrappedNetwork(nn.Module):
-    """Your network as the target's sub-network, and beside it one sub-network for each column.
+    """Your network as the target's sub-network, together with one sub-network for each column.
 
-    The network is an ``nn.Sequential`` that takes the features and predicts the target, with an ``nn.Linear`` as its
-    first layer and another one as its last (dropout may follow). As in the paper's Figure 2, every node has an input
-    layer and an output layer of its own, and what stands between is shared by all: the target's are your first and your
-    last layer, those of the columns are added, and your layers between the two are run for each node.
+    The network is an ``nn.Sequential`` that takes the features and predicts the target. Its first layer must be an
+    ``nn.Linear``, and so must its last one (dropout may follow). As in the paper's Figure 2, every node has its own
+    input layer and output layer, and all nodes share the layers in between: your first and last layers belong to the
+    target, those of the columns are added, and your layers in between run for each node.
 
-    Your modules are used, not copied: train with :func:`castlereg.torch.castle_loss`, and your network is trained.
+    Your modules are used, not copied: training with :func:`castlereg.torch.castle_loss` trains your network.
 
     Parameters
     ----------
     network : nn.Sequential
-        From the features' channels, shape (rows, channels), to the outputs of the target: one value, one logit of two
-        classes, or one logit for each of several classes.
+        From the features' channels, shape (rows, channels), to the outputs of the target: one value, one logit for two
+        classes, or one logit per class for more classes.
     layout : Layout, optional
         Nodes of the table, with one target and without an embedding; by default the features are numeric columns, and
         the target is numeric.
     seed : int or SeedSequence
-        Of the columns' layers; the network's own weights stay as they are.
+        Seed of the columns' layers; the weights of your network stay unchanged.
     names : sequence of str, optional
         Names of the nodes, for the graph.
     null_loss : array of shape (nodes,), optional
@@ -43,12 +43,12 @@ class WrappedNetwork(nn.Module):
 
     Notes
     -----
-    The layers between must treat every row by itself: batch normalization, which would mix sub-networks, raises; use
-    ``nn.LayerNorm``. Skip connections may go around any of them, but not from the features around the first layer: a
-    column that enters there has no edge.
+    The layers in between must treat each row separately. Batch normalization, which would mix sub-networks, raises; use
+    ``nn.LayerNorm``. Skip connections may bypass any of these layers, but not the first layer: a column that bypasses
+    it has no edge.
 
-    Your first layer starts at its usual scale, the columns' at sd 0.01. Multiply its weights by a small number before
-    training for the paper's start.
+    Your first layer starts at its usual scale, those of the columns at sd 0.01. To start as in the paper, multiply its
+    weights by a small number before training.
 
     Examples
     --------
@@ -129,13 +129,13 @@ class WrappedNetwork(nn.Module):
         return first
 
     def _padded(self, outputs: Tensor) -> Tensor:
-        """Give the target's outputs the width of all outputs, shape (rows, outputs) to (rows, 1, output width)."""
+        """Pad the target's outputs to the width of all outputs, shape (rows, outputs) to (rows, 1, output width)."""
         return nn.functional.pad(outputs, (0, self.layout.output_width - outputs.shape[1]))[:, None]
 
     def to_parameters(self) -> Parameters:
-        """Return the weights as NumPy arrays in float32, if the layers between are linear ones with ReLU or SiLU.
+        """Return the weights as NumPy arrays in float32, if the layers in between are linear with ReLU or SiLU.
 
-        Dropout, which does nothing in prediction, may stand anywhere; other layers raise.
+        Dropout, which does nothing in prediction, may be anywhere; other layers raise.
         """
         _, between, last, _ = _taken_apart(self.network)
         layers: list[Any] = [module for module in between if not isinstance(module, _IDLE)]
@@ -144,8 +144,8 @@ class WrappedNetwork(nn.Module):
         alike = name is not None and all(isinstance(a, type(layers[0])) for a in activations)
         if not alike or len(layers) % 2 == 0 or not all(isinstance(linear, nn.Linear) for linear in linears):
             raise ValueError(
-                "only linear layers with one ReLU or SiLU after each but the last become parameters of castlereg, but "
-                f"between the first and the last are {', '.join(map(str, between)) or 'none'}"
+                "castlereg's parameters need linear layers with the same ReLU or SiLU after each except the last, but "
+                f"the layers between the first and the last are {', '.join(map(str, between)) or 'none'}"
             )
         out = nn.functional.pad(last.weight.T, (0, self.layout.output_width - last.out_features))
         bias = nn.functional.pad(_bias(last), (0, self.layout.output_width - last.out_features))
@@ -171,27 +171,27 @@ def _bias(linear: nn.Linear) -> Tensor:
 
 
 def _taken_apart(network: nn.Sequential) -> tuple[nn.Linear, list[nn.Module], nn.Linear, list[nn.Module]]:
-    """Return the first linear layer of a network, what stands between, the last one, and what stands after it."""
+    """Return the first linear layer of a network, the layers in between, the last one, and the layers after it."""
     if not isinstance(network, nn.Sequential):
         raise TypeError(
-            f"a {type(network).__name__} cannot be wrapped: give nn.Sequential(first, ..., last), which may hold the "
-            "modules of a network of your own"
+            f"a {type(network).__name__} cannot be wrapped; pass nn.Sequential(first, ..., last), which may contain "
+            "your own modules"
         )
     modules = list(network)
     linear = [i for i, module in enumerate(modules) if isinstance(module, nn.Linear)]
     if len(linear) < 2 or linear[0] != 0:
         raise ValueError(
-            "the network must begin with nn.Linear and have another one as its last layer, got "
+            "the network must begin with nn.Linear and have another nn.Linear as its last layer, got "
             f"{', '.join(map(str, modules)) or 'no layers'}; for a linear model use CastleNetwork(layout, ())"
         )
     first, last = modules[0], modules[linear[-1]]
     between, after = modules[1 : linear[-1]], modules[linear[-1] + 1 :]
     for module in after:
         if not isinstance(module, _IDLE):
-            raise ValueError(f"the network ends with {module}: end it with nn.Linear, since the loss takes its logits")
+            raise ValueError(f"the network ends with {module}; end it with nn.Linear, because the loss takes logits")
     for module in (inner for outer in between for inner in outer.modules()):
         if isinstance(module, _BATCH_NORMS):
-            raise ValueError(f"{module} would mix the rows of all sub-networks: use nn.LayerNorm, or no normalization")
+            raise ValueError(f"{module} would mix the rows of all sub-networks; use nn.LayerNorm, or no normalization")
     assert isinstance(first, nn.Linear)
     assert isinstance(last, nn.Linear)
     return first, between, last, after
@@ -201,10 +201,10 @@ def _check_fits(layout: Layout, first: nn.Linear, last: nn.Linear) -> None:
     if len(layout.targets) != 1:
         raise ValueError(f"the layout has {len(layout.targets)} targets, but a wrapped network predicts one")
     if layout.embedding:
-        raise ValueError("the layout has an embedding, but the columns of a wrapped network enter as they are")
+        raise ValueError("the layout has an embedding, which wrapped networks do not support; set its embedding to 0")
     levels = layout.nodes[-1].levels
     if first.in_features != layout.n_feature_channels or last.out_features != levels:
         raise ValueError(
-            f"the network is from {first.in_features} channels to {last.out_features} outputs, but the layout has "
-            f"{layout.n_feature_channels} channels of features, and {levels} outputs of the target"
+            f"the network maps {first.in_features} channels to {last.out_features} outputs, but the layout has "
+            f"{layout.n_feature_channels} feature channels and {levels} target outputs"
         )
