@@ -73,11 +73,11 @@ def test_a_notebook_shows_one_picture_that_changes(monkeypatch: pytest.MonkeyPat
 
 def test_what_cannot_be_drawn_raises_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mpl.use("agg")
-    with pytest.raises(ValueError, match=r"matplotlib has no window here: give LivePlot a file, LivePlot\('training"):
+    with pytest.raises(ValueError, match=r"matplotlib cannot open a window here; pass a file, LivePlot\('training"):
         fit(LivePlot())
     with pytest.raises(FileNotFoundError, match="make the folder"):
         fit(LivePlot(tmp_path / "nowhere" / "training.png"))
-    with pytest.raises(ValueError, match="there is no metric 'loss': the metrics are objective, supervised"):
+    with pytest.raises(ValueError, match="metrics contains 'loss', which is not one of objective, supervised"):
         fit(LivePlot(tmp_path / "training.png", metrics=["loss"]))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"pip install 'castlereg\[plot\]'"):

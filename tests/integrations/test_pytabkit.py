@@ -79,9 +79,9 @@ def test_a_mask_of_categorical_columns_and_cores(recorded: Castle_Regressor, tab
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"X_val": [[1.0]]}, "X_val and y_val go together"),
-        ({"X_val": [[1.0]], "y_val": [1.0], "val_idxs": [0]}, "X_val and val_idxs both"),
-        ({"cat_indicator": [True], "cat_col_names": ["x"]}, "cat_indicator and cat_col_names both"),
+        ({"X_val": [[1.0]]}, "y_val is missing; pass both X_val and y_val, or neither"),
+        ({"X_val": [[1.0]], "y_val": [1.0], "val_idxs": [0]}, "X_val and val_idxs cannot be combined"),
+        ({"cat_indicator": [True], "cat_col_names": ["x"]}, "cat_indicator and cat_col_names cannot be combined"),
     ],
 )
 def test_arguments_that_contradict_each_other_raise(options: dict[str, Any], message: str) -> None:

@@ -112,7 +112,7 @@ def test_a_module_that_workers_do_not_have_is_an_error(tmp_path: Path, monkeypat
 @on_dask
 def test_workers_without_castlereg_are_named(tmp_path: Path, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "run", lambda *_: {"tcp://1": None, "tcp://2": "found"})
-    with pytest.raises(ModuleNotFoundError, match=r"castlereg is not installed on the workers tcp://1$"):
+    with pytest.raises(ModuleNotFoundError, match=r"not installed on the workers tcp://1; install it there$"):
         run_items(square, [1], tmp_path)
 
 

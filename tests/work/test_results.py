@@ -30,9 +30,9 @@ def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [{1, 2}, object(), Path("a")])
 def test_what_is_not_json_is_rejected(value: Any, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"is not JSON .* use numbers, text, lists and dicts"):
+    with pytest.raises(TypeError, match=r"cannot be written as JSON .* use numbers, strings, lists and dicts"):
         item_key({"n": value})
-    with pytest.raises(TypeError, match=r"its result is not JSON .* return numbers, text, lists and dicts"):
+    with pytest.raises(TypeError, match=r"its result cannot be written as JSON .* return numbers, strings, lists"):
         ResultFolder(tmp_path).write(1, value, 0)
     assert list(tmp_path.iterdir()) == []
 

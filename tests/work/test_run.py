@@ -44,14 +44,14 @@ def test_an_item_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) ->
 
 def test_a_result_that_cannot_be_kept_is_an_error_of_its_item(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (done,) = finished_items(lambda n: {n}, [1], tmp_path)
-    assert done.error.startswith("its result is not JSON")
+    assert done.error.startswith("its result cannot be written as JSON")
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     (done,) = finished_items(square, [1], tmp_path)
-    assert done.error.startswith("its result could not be kept: [Errno 28] No space left on device")
+    assert done.error.startswith("its result could not be written: [Errno 28] No space left on device")
     monkeypatch.undo()
     assert run_items(square, [1], tmp_path) == [1 / 7]
 

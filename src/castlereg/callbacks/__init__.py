@@ -1,6 +1,6 @@
 """Callbacks of ``fit``: watch training, and stop it.
 
-TensorBoard, MLflow and matplotlib are imported when a fit begins that uses them.
+TensorBoard, MLflow and matplotlib are imported only when a fit that uses them begins.
 """
 
 from castlereg.callbacks.live_plot import LivePlot

@@ -1,4 +1,4 @@
-"""The figures of an epoch by name, for programs that keep logs."""
+"""Metrics of an epoch by name, for logging tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from castlereg.training.callbacks import Epoch
 def mean_figures(epoch: Epoch) -> dict[str, float]:
     """Return each metric as the mean over the networks that trained in this epoch, and the lowest validation loss.
 
-    Figures that are not finite are left out.
+    Values that are not finite are omitted.
     """
     trained = ~np.isnan(epoch.metrics["learning_rate"])
     figures = {name: float(values[trained].mean()) for name, values in epoch.metrics.items()} if trained.any() else {}
@@ -26,12 +26,12 @@ def mean_figures(epoch: Epoch) -> dict[str, float]:
 
 
 def figures_of(epoch: Epoch, member: int) -> dict[str, float]:
-    """Return the metrics of one network; none if it has stopped before this epoch."""
+    """Return the metrics of one network; empty if it stopped before this epoch."""
     return _finite({name: float(values[member]) for name, values in epoch.metrics.items()})
 
 
 def final_figures(estimator: Any) -> dict[str, float]:
-    """Return what is known of a fitted estimator: validation loss and number of edges."""
+    """Return the validation loss of a fitted estimator and the number of edges of its graph."""
     model = estimator.model_
     figures = {"final_validation_loss": float(model.validation_loss)}
     if model.graph is not None:
@@ -40,7 +40,7 @@ def final_figures(estimator: Any) -> dict[str, float]:
 
 
 def file_name(text: str) -> str:
-    """Turn a name into one that files and metrics may have.
+    """Replace the characters of a name that files and metrics may not have.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A picture of training that grows while it goes on."""
+"""A live plot of training."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ _LINE, _MEMBER, _BEST = "#1f6fb2", "#9db8d0", "#d9480f"
 class LivePlot:
     """Draw the metrics of epochs while networks train: in a notebook, in a window, or into a file.
 
-    Light lines are single networks, the strong line is their mean while all of them train, and a dot is the epoch of
-    each whose weights are kept so far. The picture shows one stage of a fit at a time. Needs ``castlereg[plot]``.
+    Light lines are single networks, the strong line is their mean while all of them train, and a dot marks the best
+    epoch of each network so far. The plot shows one stage of a fit at a time. Needs ``castlereg[plot]``.
 
     Parameters
     ----------
     path : str or path, optional
-        File to write anew each time, such as ``"training.png"``. By default the picture is shown: below the cell of a
-        notebook, or in a window if matplotlib has one.
+        File to overwrite with each update, such as ``"training.png"``. By default, the plot is shown below the cell of
+        a notebook, or in a window if matplotlib can open one.
     metrics : sequence of str
         Columns of ``history_`` to draw, side by side.
     seconds : float
-        Least time between two pictures; the last one is always drawn.
+        Minimum time between two updates; the last epoch is always drawn.
     every : int, sequence of int or None
-        Epochs that are points of the curves, see :data:`castlereg.training.callbacks.Every`.
+        Epochs to plot, see :data:`castlereg.training.callbacks.Every`.
 
     Attributes
     ----------
     figure : matplotlib Figure
-        The last picture.
+        The last plot.
 
     Examples
     --------
@@ -69,10 +69,10 @@ class LivePlot:
     _epochs: list[Epoch] = field(init=False, repr=False, default_factory=list)
     _drawn_at: float = field(init=False, repr=False, default=0.0)
     _drawn: int = field(init=False, repr=False, default=0)  # epochs of the stage
-    _shown: Any = field(init=False, repr=False, default=None)  # where a notebook shows the picture
+    _shown: Any = field(init=False, repr=False, default=None)  # the display of a notebook
 
     def begin(self, estimator: Any) -> None:
-        """Start with an empty picture."""
+        """Start with an empty plot."""
         pyplot = _pyplot()
         self.figure, self._epochs, self._drawn_at, self._drawn, self._shown = None, [], 0.0, 0, None
         if self.path is not None:
@@ -81,14 +81,14 @@ class LivePlot:
             window = pyplot.figure(figsize=self._size, layout="constrained")
             if window.canvas.required_interactive_framework is None:
                 pyplot.close(window)
-                raise ValueError("matplotlib has no window here: give LivePlot a file, LivePlot('training.png')")
+                raise ValueError("matplotlib cannot open a window here; pass a file, LivePlot('training.png')")
             self.figure = window
 
     def __call__(self, epoch: Epoch) -> None:
-        """Take note of an epoch, and draw if it is time to."""
+        """Record an epoch, and draw if it is time for an update."""
         for name in self.metrics:
             if name not in epoch.metrics:
-                raise ValueError(f"there is no metric {name!r}: the metrics are {', '.join(epoch.metrics)}")
+                raise ValueError(f"metrics contains {name!r}, which is not one of {', '.join(epoch.metrics)}")
         if self._epochs and self._epochs[-1].stage != epoch.stage:
             self._epochs, self._drawn = [], 0
         self._epochs.append(epoch)
@@ -96,7 +96,7 @@ class LivePlot:
             self._draw()
 
     def end(self, estimator: Any, error: BaseException | None) -> None:
-        """Draw the last epoch, if there is a window leave it open."""
+        """Draw the last epoch; a window stays open."""
         if error is None and self._drawn < len(self._epochs):
             self._draw()
 
@@ -154,7 +154,7 @@ def _draw_curves(
     values: NDArray[np.floating[Any]],
     best_loss: NDArray[np.floating[Any]] | None,
 ) -> None:
-    """Draw one metric, shape (epochs, members), with a dot at the best epoch of each member if that is known."""
+    """Draw one metric, shape (epochs, members), with a dot at the best epoch of each member if it is known."""
     n_members = values.shape[1]
     colour, width = (_LINE, 1.6) if n_members == 1 else (_MEMBER, 0.8)
     for i in range(min(n_members, _MOST_DRAWN)):

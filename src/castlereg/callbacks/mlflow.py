@@ -1,4 +1,4 @@
-"""Training in MLflow."""
+"""Log training in MLflow."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _SECONDS = 1.0  # between requests, each of which takes tens of milliseconds
 
 @dataclass
 class MLflow:
-    """Log a fit as a run of MLflow: options, the metrics of epochs and, if asked for, the model and its report.
+    """Log a fit as an MLflow run: options, metrics of epochs and, optionally, the model and its report.
 
-    Metrics are means over the networks of a stage, and the lowest validation loss so far; those of later stages are
-    named after them, such as ``refit/validation_loss``. They are sent about once a second, and at the end. A fit that
-    raises is a run that failed. Needs mlflow or mlflow-skinny (``castlereg[mlflow]``).
+    Metrics are means over the networks of a stage, and the lowest validation loss so far; those of later stages start
+    with its name, such as ``refit/validation_loss``. They are sent about once per second, and at the end. If the fit
+    raises, the status of the run is failed. Needs mlflow or mlflow-skinny (``castlereg[mlflow]``).
 
     Parameters
     ----------
     experiment : str, optional
-        Name of the experiment, made if there is none. By default MLflow's default experiment; or the run that is
-        active, if there is one, which then stays open.
+        Name of the experiment, which is created if it does not exist. By default, the fit is logged to the active run,
+        which then stays open; or to MLflow's default experiment if there is no active run.
     run_name : str, optional
         Name of the run.
     tracking_uri : str, optional
-        Where MLflow keeps its runs, such as ``"sqlite:///mlflow.db"``; by default as MLflow is set.
+        Where MLflow stores its runs, such as ``"sqlite:///mlflow.db"``; MLflow's own setting by default.
     model : bool
-        Whether to keep the model, as a file for :func:`castlereg.load`.
+        Whether to store the model, as a file for :func:`castlereg.load`.
     report : tuple of (X, y), optional
-        Keep a report on the model too, evaluated on these rows: :func:`castlereg.write_report`.
+        Rows for a report on the model, which is stored too: :func:`castlereg.write_report`.
     each : bool
-        Also log the metrics of every network.
+        Whether to log the metrics of every network too.
     every : int, sequence of int or None
         Epochs to log, see :data:`castlereg.training.callbacks.Every`.
 
     Attributes
     ----------
     run_id : str
-        The run of the last fit.
+        ID of the run of the last fit.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class MLflow:
 
         self._client, self.run_id, self._waiting = MlflowClient(self.tracking_uri), "", []
         active = mlflow.active_run()
-        self._is_own = active is None or any(given is not None for given in (self.experiment, self.tracking_uri))
+        self._is_own = active is None or any(option is not None for option in (self.experiment, self.tracking_uri))
         if self._is_own:
             self.run_id = self._client.create_run(self._experiment_id(), run_name=self.run_name).info.run_id
         else:
@@ -103,7 +103,7 @@ class MLflow:
             self._send()
 
     def end(self, estimator: Any, error: BaseException | None) -> None:
-        """Log what is known of the fitted model, keep its files, and end the run."""
+        """Log the final metrics and files of the fitted model, and end the run."""
         if not self.run_id or self._client is None:
             return  # the run did not begin
         status = "FAILED"

@@ -1,4 +1,4 @@
-"""Training in TensorBoard."""
+"""Log training in TensorBoard."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from castlereg.training.callbacks import Epoch, Every
 class TensorBoard:
     """Write the metrics of epochs for TensorBoard; ``tensorboard --logdir FOLDER`` shows them.
 
-    Every stage of a fit is a run of its own, a folder in ``folder``: the mean of each metric over its networks, and the
-    lowest validation loss so far. The folder itself has the validation loss of the fitted model and the number of edges
-    of its graph. Needs tensorboardX (``castlereg[tensorboard]``), or PyTorch with tensorboard.
+    Every stage of a fit is a separate run, a folder in ``folder``, with the mean of each metric over its networks and
+    the lowest validation loss so far. The folder itself has the validation loss of the fitted model and the number of
+    edges of its graph. Needs tensorboardX (``castlereg[tensorboard]``), or PyTorch with tensorboard.
 
     Parameters
     ----------
     folder : str or path
-        Where the runs go; one folder for each fit.
+        Folder of the runs; use a different one for each fit.
     each : bool
-        Also write a run for every network.
+        Whether to write a run for every network too.
     every : int, sequence of int or None
         Epochs to write, see :data:`castlereg.training.callbacks.Every`.
 
@@ -42,7 +42,7 @@ class TensorBoard:
     _last: int = field(init=False, repr=False, default=0)
 
     def begin(self, estimator: Any) -> None:
-        """Check that there is something to write with."""
+        """Check that a package that writes TensorBoard's files is installed."""
         _writer_class()
         self._writers = {}
 
@@ -58,7 +58,7 @@ class TensorBoard:
         self._last = epoch.number
 
     def end(self, estimator: Any, error: BaseException | None) -> None:
-        """Write what is known of the fitted model, and close the files."""
+        """Write the final metrics of the fitted model, and close the files."""
         if error is None:
             self._write(Path(self.folder), final_figures(estimator), self._last)
         self._close()

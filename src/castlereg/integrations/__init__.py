@@ -1,6 +1,6 @@
-"""castlereg inside other packages: models of AutoGluon and TabArena, estimators in pytabkit's form.
+"""castlereg in other packages: models for AutoGluon and TabArena, estimators with pytabkit's interface.
 
-Nothing is imported here, because each module needs the package that it is for:
+Nothing is imported here, because each module needs its own package:
 
 - :mod:`castlereg.integrations.autogluon`: ``CastleModel``, for AutoGluon and for TabArena's shared protocol;
 - :mod:`castlereg.integrations.tabarena`: ``CastleSystem``, a search with its own validation, and what TabArena runs;

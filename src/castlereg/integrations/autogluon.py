@@ -1,4 +1,4 @@
-"""CASTLE as a model of AutoGluon, and so of TabArena's shared protocol. Needs ``autogluon.core`` 1.6."""
+"""CASTLE as an AutoGluon model, also for TabArena's shared protocol. Needs ``autogluon.core`` 1.6."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _BYTES_OF_PROCESS, _COPIES_OF_TABLE = 9e8, 10  # a little above what fits of 1,0
 
 
 class CastleModel(AbstractModel):
-    """CASTLE as a model of AutoGluon: one network, or a search.
+    """CASTLE as an AutoGluon model: one network, or a search.
 
     The hyperparameter ``search`` decides:
 
-    - ``None``, the default: one network, which the validation rows that AutoGluon gives stop early. Its
-      hyperparameters are those of :func:`castlereg.integrations.flat_options.estimator_options`.
-    - ``"fast"`` or ``"best"``: the pools of :class:`castlereg.CastleRegressorCV`, which blend their candidates by the
-      validation rows, or by their own folds where there are none. The score of these validation rows is then a little
-      too good.
+    - ``None``, the default: one network, with early stopping on AutoGluon's validation rows. Its hyperparameters are
+      those of :func:`castlereg.integrations.flat_options.estimator_options`.
+    - ``"fast"`` or ``"best"``: the pools of :class:`castlereg.CastleRegressorCV`, which weight their candidates by the
+      validation rows, or by their own folds without validation rows. The score on these validation rows is then
+      slightly optimistic.
 
-    Both end at the time limit.
+    Both stop at the time limit.
 
     The fitted estimator is the attribute ``model``: ``model.graph_`` is its graph.
 
@@ -97,7 +97,7 @@ class CastleModel(AbstractModel):
         if self.problem_type == "regression":
             return self.model.predict(self.preprocess(X, **kwargs))
         known = self.model.predict_proba(self.preprocess(X, **kwargs))
-        shares = np.zeros((len(known), self.num_classes))  # classes that the training rows did not have
+        shares = np.zeros((len(known), self.num_classes))  # 0 for classes that are missing from the training rows
         shares[:, np.asarray(self.model.classes_, dtype=int)] = known
         return self._convert_proba_to_unified_form(shares)
 
@@ -116,7 +116,7 @@ class CastleModel(AbstractModel):
 
 
 def _joined_weights(of_training: Any, of_validation: Any, n_training: int, n_validation: int) -> Any:
-    """Put the weights of training and validation rows together; those that are not given are 1."""
+    """Concatenate the weights of training and validation rows; missing weights are 1."""
     if of_training is None and of_validation is None:
         return None
     parts = ((of_training, n_training), (of_validation, n_validation))

@@ -17,7 +17,7 @@ def at_most(cores: int | None) -> Iterator[None]:
     Parameters
     ----------
     cores : int, optional
-        No limit by default. On accelerators there is none either.
+        No limit by default, and none on accelerators.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Options of a network in one flat dict of numbers and words, as searches of other packages draw them."""
+"""Options of a network in one flat dict of numbers and strings, for the searches of other packages."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _OF_RECIPE = {field.name for field in fields(Recipe)}
 def usual_options(n_rows: int) -> dict[str, Any]:
     """Return flat options that are safe for tables of this many rows: two layers of 32 units, trained as in the paper.
 
-    Embeddings and more units help on some tables and harm on others: they are for a search.
+    Embeddings and more units help on some tables and harm on others, so they are left to a search.
 
     Parameters
     ----------
     n_rows : int
-        Long tables have larger batches and fewer epochs.
+        Long tables get larger batches and fewer epochs.
 
     Examples
     --------
     >>> usual_options(500)
     {'width': 32, 'batch_size': 32, 'learning_rate': 0.001, 'max_epochs': 200}
     """
-    batch_size, learning_rate, epochs = next(rest for most, *rest in _BY_ROWS if n_rows <= most)
+    batch_size, learning_rate, epochs = next(options for most, *options in _BY_ROWS if n_rows <= most)
     return {"width": 32, "batch_size": batch_size, "learning_rate": learning_rate, "max_epochs": epochs}
 
 
@@ -53,7 +53,7 @@ def estimator_options(flat: Mapping[str, Any]) -> dict[str, Any]:
     if width is not None:
         options["hidden_layer_sizes"] = (int(width),) * int(2 if depth is None else depth)
     elif depth is not None:
-        raise ValueError(f"depth={depth!r} needs width, the units of each hidden layer: give both")
+        raise ValueError(f"depth={depth!r} needs width, the number of units in each hidden layer; pass both")
     if dropout:
         options["regularizers"] = (*options.get("regularizers", ()), Dropout(dropout))
     return {**options, "recipe": Recipe(**recipe)} if recipe else options

@@ -1,4 +1,4 @@
-"""Our searches with the constructor and the ``fit`` of pytabkit's estimators. Needs only castlereg."""
+"""castlereg's searches with the constructor and the ``fit`` of pytabkit's estimators. Needs only castlereg."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from castlereg.options import check_integer
 
 
 class CastleInterface(BaseEstimator):
-    """What both estimators share."""
+    """Base class of both estimators."""
 
     search_class: Any
 
@@ -47,7 +47,7 @@ class CastleInterface(BaseEstimator):
         cat_col_names: list[str] | None = None,
         time_to_fit_in_seconds: float | None = None,
     ) -> Self:
-        """Search; the arguments are those of pytabkit.
+        """Run the search; the arguments are those of pytabkit.
 
         Parameters
         ----------
@@ -55,23 +55,26 @@ class CastleInterface(BaseEstimator):
             Missing values are allowed, unlike in pytabkit.
         y : array-like of shape (rows,)
         X_val, y_val : optional
-            Validation rows. By default every row is one in one of ``n_cv`` folds.
+            Validation rows. By default, every row is a validation row in one of ``n_cv`` folds.
         val_idxs : array-like of shape (rows,) or (splits, rows), optional
-            Indices of validation rows in X, instead of ``X_val``. One split is trained on ``n_cv`` times.
+            Indices of validation rows in X, instead of ``X_val``. A single split trains ``n_cv`` networks.
         cat_indicator : array-like of bool, optional
-            Columns whose values are categories; those of text and of pandas categories are so anyway.
+            Mask of categorical columns; columns of text and of pandas categories are always categorical.
         cat_col_names : list of str, optional
-            The same by their names.
+            Names of categorical columns, instead of ``cat_indicator``.
         time_to_fit_in_seconds : float, optional
             See ``time_limit`` of :class:`castlereg.CastleRegressorCV`.
         """
         check_integer("n_cv", self.n_cv, least=2)
         if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together: give both or neither")
+            missing = "X_val" if X_val is None else "y_val"
+            raise ValueError(f"{missing} is missing; pass both X_val and y_val, or neither")
         if X_val is not None and val_idxs is not None:
-            raise ValueError("X_val and val_idxs both say which rows are for validation: give one of them")
+            raise ValueError("X_val and val_idxs cannot be combined: both define the validation rows; pass only one")
         if cat_indicator is not None and cat_col_names is not None:
-            raise ValueError("cat_indicator and cat_col_names both say which columns are categorical: give one of them")
+            raise ValueError(
+                "cat_indicator and cat_col_names cannot be combined: both define the categorical columns; pass only one"
+            )
         if X_val is not None:
             val_idxs = np.arange(len(X), len(X) + len(X_val))
             X, y = joined(X, X_val), joined(y, y_val)
@@ -106,12 +109,12 @@ class CastleInterface(BaseEstimator):
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of columns, of a frame."""
+        """Names of columns, if X was a DataFrame."""
         return self._attribute("feature_names_in_")
 
     def _attribute(self, name: str) -> Any:
         if "castle_" not in vars(self):
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet, so it has no {name}: call fit")
+            raise AttributeError(f"this {type(self).__name__} is not fitted, so it has no {name}; call fit first")
         return getattr(self.castle_, name)
 
     def __sklearn_tags__(self) -> Tags:
@@ -122,7 +125,7 @@ class CastleInterface(BaseEstimator):
 
 
 class Castle_Regressor(RegressorMixin, CastleInterface):
-    """:class:`castlereg.CastleRegressorCV` for code that is written for pytabkit's regressors.
+    """:class:`castlereg.CastleRegressorCV` for code written for pytabkit's regressors.
 
     Parameters
     ----------
@@ -157,7 +160,7 @@ class Castle_Regressor(RegressorMixin, CastleInterface):
 
 
 class Castle_Classifier(ClassifierMixin, CastleInterface):
-    """:class:`castlereg.CastleClassifierCV` for code that is written for pytabkit's classifiers.
+    """:class:`castlereg.CastleClassifierCV` for code written for pytabkit's classifiers.
 
     Parameters are those of :class:`Castle_Regressor`.
 

@@ -1,4 +1,4 @@
-"""Our searches as a method of pytabkit's benchmark. Needs ``pytabkit``."""
+"""castlereg's searches as a method of pytabkit's benchmark. Needs ``pytabkit``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GIGABYTES = {"": 1.0, "ds_onehot_size_gb": 6.0}
 
 
 class CastleSubSplitInterface(SklearnSubSplitInterface):
-    """One split into training and validation rows: the search blends its candidates by the validation rows.
+    """One split into training and validation rows: the search weights its candidates by the validation rows.
 
     Options: ``search``, and ``n_networks`` of each candidate.
     """
@@ -51,7 +51,7 @@ class CastleSubSplitInterface(SklearnSubSplitInterface):
 
 
 class CastleInterfaceWrapper(SubSplitInterfaceWrapper):
-    """The method to give to pytabkit's ``TabBenchJobManager``.
+    """The method to pass to pytabkit's ``TabBenchJobManager``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What TabArena runs: networks that it tunes and bags, and searches with their own validation. Needs ``tabarena``."""
+"""Models for TabArena: networks that it tunes and bags, and searches with their own validation. Needs ``tabarena``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHARE_OF_TIME = 0.9  # the rest is for reading the table, the graph and the ble
 
 
 class CastleSystem(ExternalSystemModel):
-    """A search of :class:`castlereg.CastleRegressorCV` or :class:`castlereg.CastleClassifierCV`, as TabArena's systems.
+    """A search of :class:`castlereg.CastleRegressorCV` or :class:`castlereg.CastleClassifierCV`, as a TabArena system.
 
     It gets the raw table and does its own preprocessing, validation and blending. Its folds are random, so it is for
     tables whose rows are independent: those of TabArena-v0.1, not those with groups or time.
@@ -29,7 +29,7 @@ class CastleSystem(ExternalSystemModel):
     search : {"fast", "best"}
         The pool of candidates.
     **kwargs
-        As of ``ExternalSystemModel``.
+        Arguments of ``ExternalSystemModel``.
     """
 
     def __init__(self, *, search: Literal["fast", "best"] = "best", **kwargs: Any) -> None:

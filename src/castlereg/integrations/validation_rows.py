@@ -1,4 +1,4 @@
-"""Validation rows that a benchmark gives, as folds of our searches."""
+"""Validation rows of a benchmark, as folds of castlereg's searches."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Splits = list[tuple[NDArray[np.int64], NDArray[np.int64]]]
 
 
 def joined(rows: Any, validation: Any) -> Any:
-    """Put validation rows below training rows, with a new index.
+    """Append validation rows to training rows, with a new index.
 
-    Frames stay frames, and columns keep their type where both have it.
+    Frames stay frames, and columns keep their type if both have the same.
 
     Examples
     --------
@@ -30,15 +30,15 @@ def joined(rows: Any, validation: Any) -> Any:
 
 
 def splits_of(n_rows: int, validation: ArrayLike, n_networks: int) -> Splits:
-    """Return splits for ``cv``, given the validation rows of each.
+    """Return splits for ``cv`` with these validation rows.
 
     Parameters
     ----------
     n_rows : int
     validation : array-like of shape (rows,) or (splits, rows)
-        Indices of the validation rows; all others are trained on.
+        Indices of the validation rows; all others are training rows.
     n_networks : int
-        How often a single split is repeated: networks with other starting weights, which predict together.
+        How often a single split is repeated: the networks have different starting weights and predict together.
 
     Examples
     --------

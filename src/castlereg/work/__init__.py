@@ -1,7 +1,7 @@
 """Work items: independent calls of one function, on any backend of joblib, each result kept in a shared folder.
 
-``results`` is the folder, ``claims`` says which process works on which item, ``one_item`` is what a worker does,
-``workers`` runs items through joblib, ``clusters`` through Dask and Ray, and ``run`` puts them together.
+``results`` is the folder, ``claims`` records which process works on which item, ``one_item`` runs an item in a worker,
+``workers`` runs items with joblib, ``clusters`` with Dask and Ray, and ``run`` combines them.
 """
 
 from castlereg.work.one_item import use_one_core

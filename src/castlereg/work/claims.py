@@ -1,8 +1,8 @@
-"""Claims: which process works on which item, as files beside the results.
+"""Claims: which process works on which item, as files next to the results.
 
-A claim is a file that only one process can create. Its owner touches it while it lives, so that others notice when it
-has ended without a result. If two processes take over the claim of a third at the same moment, an item runs twice:
-both write the same result.
+A claim is a file that only one process can create. Its owner touches it while it runs, so that others notice if it ends
+without a result. If two processes take over the claim of a third at the same moment, an item runs twice, and both write
+the same result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-_TOUCHES = 5  # while a claim would become stale
+_TOUCHES = 5  # within the time after which a claim is stale
 
 
 class Claims:
@@ -26,7 +26,7 @@ class Claims:
     ----------
     folder : Path
     stale_after : float
-        Seconds after which a claim that nobody touched belongs to a process that has ended.
+        Seconds after which a claim that was not touched is taken to belong to a process that has ended.
 
     Examples
     --------
@@ -35,7 +35,7 @@ class Claims:
     ...     with Claims(Path(folder), 60) as theirs:
     ...         print(ours.take("a"), theirs.take("a"), theirs.take("b"))
     ...     ours.release("a")
-    ...     ours.take("b")  # given back at the end of their block
+    ...     ours.take("b")  # released at the end of their block
     True False True
     True
     """
@@ -43,7 +43,7 @@ class Claims:
     def __init__(self, folder: Path, stale_after: float) -> None:
         self._folder, self._stale_after = folder, stale_after
         self._held: set[str] = set()
-        self._seen: dict[str, tuple[int, float]] = {}  # when others touched theirs, and when we saw it first
+        self._seen: dict[str, tuple[int, float]] = {}  # when others touched their claims, and when we first noticed
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._touch, name="castlereg claims", daemon=True)
 
@@ -70,13 +70,13 @@ class Claims:
                 json.dump({"host": socket.gethostname(), "process": os.getpid()}, file)
         except FileExistsError:
             return False
-        except OSError:  # a full disk, say: better an item twice than not at all
+        except OSError:  # such as a full disk: an item may then run twice
             pass
         self._held.add(key)
         return True
 
     def release(self, key: str) -> None:
-        """Give an item back."""
+        """Release the claim of an item."""
         self._held.discard(key)
         self._path(key).unlink(missing_ok=True)
 
@@ -84,7 +84,7 @@ class Claims:
         return self._folder / f"{key}.claim"
 
     def _is_stale(self, key: str) -> bool:
-        """Return whether the owner of a claim has ended: machines need not agree on the time."""
+        """Return whether the owner of a claim has ended; clocks of machines may differ."""
         path = self._path(key)
         try:
             touched = path.stat().st_mtime_ns
@@ -103,7 +103,7 @@ class Claims:
                 try:
                     os.utime(self._path(key))
                 except FileNotFoundError:
-                    pass  # released, or taken over while this process stood still
+                    pass  # released, or taken over while this process was suspended
 
 
 def _owner(path: Path) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def _owner(path: Path) -> dict[str, Any]:
 
 
 def _has_ended(owner: dict[str, Any]) -> bool:
-    """Return whether this machine ran the process and does so no longer; of other machines it cannot be known."""
+    """Return whether the process ran on this machine and has ended; False for processes of other machines."""
     process = owner.get("process")
     if os.name != "posix" or owner.get("host") != socket.gethostname() or type(process) is not int or process < 1:
         return False

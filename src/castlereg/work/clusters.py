@@ -1,7 +1,7 @@
-"""Items on the cluster that joblib is configured with, if it is one of Dask or Ray.
+"""Run items on the Dask or Ray cluster that joblib is configured with.
 
-joblib itself waits forever for a task that Dask has given up, because its workers died, and from Ray it gets results
-only when all are done. Both run the tasks of a worker that has died again, and say when they give one up.
+joblib itself waits forever for a task that Dask gave up because its workers died, and it returns results from Ray only
+when all are done. Dask and Ray rerun the tasks of a worker that died, and report the tasks that they give up.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from castlereg.work.one_item import lost_item, run_item
 from castlereg.work.results import Done
 
 _AHEAD = 2  # items per core that are sent to the cluster
-_PATIENCE = 5.0  # seconds between two looks at how large the cluster is
+_PATIENCE = 5.0  # seconds between two checks of the size of the cluster
 
 
 class Cluster(NamedTuple):
-    """How to write a function down for a cluster, how to give it a call, and how many cores it has now."""
+    """Functions that pickle a function for a cluster, submit a call, and return its current number of cores."""
 
     packed: Callable[[Any], bytes]
     submit: Callable[..., Future[Any]]
@@ -34,7 +34,7 @@ class Cluster(NamedTuple):
 
 
 def active_cluster() -> Cluster | None:
-    """Return the cluster that :func:`joblib.parallel_config` has chosen, if any."""
+    """Return the cluster chosen by :func:`joblib.parallel_config`, if any."""
     backend, _ = get_active_backend()
     match type(backend).__name__:
         case "DaskDistributedBackend":
@@ -45,9 +45,9 @@ def active_cluster() -> Cluster | None:
 
 
 def _dask(client: Any) -> Cluster:
-    without = [worker for worker, found in client.run(find_spec, "castlereg").items() if found is None]
-    if without:  # they would end, and their items wait forever
-        raise ModuleNotFoundError(f"castlereg is not installed on the workers {', '.join(without)}")
+    without = [worker for worker, spec in client.run(find_spec, "castlereg").items() if spec is None]
+    if without:  # these workers would exit, and their items would wait forever
+        raise ModuleNotFoundError(f"castlereg is not installed on the workers {', '.join(without)}; install it there")
     submit = client.get_executor(pure=False).submit
     return Cluster(import_module("cloudpickle").dumps, submit, lambda: sum(client.ncores().values()))
 
@@ -66,7 +66,7 @@ def _ray() -> Cluster:
 
 @dataclass(frozen=True)
 class _Packed:
-    """A function that is unpacked when it is called: a module that a worker does not have is an error of the item."""
+    """A function that is unpickled when it is called, so that a module missing on a worker is an error of the item."""
 
     content: bytes
 
@@ -80,11 +80,11 @@ def run_on_cluster(
     """Run items on a cluster; yield each with its key as it is done."""
     packed = _Packed(cluster.packed(function))
     running: dict[Future[Any], tuple[str, Any]] = {}
-    n_cores, asked = 1, -float("inf")
+    n_cores, checked_at = 1, -float("inf")
     try:
         while True:
-            if time.monotonic() - asked >= _PATIENCE:
-                n_cores, asked = max(1, cluster.n_cores()), time.monotonic()
+            if time.monotonic() - checked_at >= _PATIENCE:
+                n_cores, checked_at = max(1, cluster.n_cores()), time.monotonic()
             n_free = _AHEAD * n_cores - len(running)
             for key, item in islice(items, max(0, n_free)):
                 running[cluster.submit(run_item, packed, key, item)] = key, item

@@ -1,4 +1,4 @@
-"""What a worker does with an item."""
+"""Run one item in a worker."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from castlereg.work.results import Done
 
 
 def use_one_core() -> None:
-    """Let this process train on one core, so that results do not depend on how many items run side by side.
+    """Let this process train on one core, so that results do not depend on how many items run in parallel.
 
-    Must run before JAX starts its devices. In a process that has started them with one device it changes nothing.
+    Call it before JAX starts its devices. In a process that has started them with one device, it changes nothing.
     """
     flags = os.environ.get("XLA_FLAGS", "")
     if "xla_cpu_multi_thread_eigen" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_multi_thread_eigen=false".strip()
-    if "jax" not in sys.modules:  # an item may not need it
+    if "jax" not in sys.modules:  # not every item needs JAX
         os.environ.setdefault("JAX_NUM_CPU_DEVICES", "1")
         return
     config: Any = sys.modules["jax"].config
@@ -38,7 +38,7 @@ def run_item(function: Callable[[Any], Any], key: str, item: Any) -> tuple[str, 
     begun = time.perf_counter()
     result, message = None, ""
     try:
-        with parallel_config("sequential"):  # for what the function itself would give to joblib
+        with parallel_config("sequential"):  # for joblib calls inside the function
             result = function(item)
     except Exception as error:  # the other items go on
         message = f"{type(error).__name__}: {error}"
@@ -46,6 +46,6 @@ def run_item(function: Callable[[Any], Any], key: str, item: Any) -> tuple[str, 
 
 
 def lost_item(item: Any, error: Exception) -> Done:
-    """Say that workers died with an item, again and again."""
-    reason = f"its workers died ({type(error).__name__}), perhaps for lack of memory: run again with fewer at a time"
+    """Return an item as failed because its workers died repeatedly."""
+    reason = f"its workers died ({type(error).__name__}), perhaps out of memory; run again with fewer workers"
     return Done(item, None, 0.0, reason)

@@ -16,7 +16,7 @@ _SUFFIX = ".json"
 
 
 class Done(NamedTuple):
-    """What became of an item: its result, or an error."""
+    """An item that has run, with its result or an error."""
 
     item: Any
     result: Any
@@ -35,7 +35,9 @@ def item_key(item: Any) -> str:
     try:
         written = json.dumps(item, sort_keys=True, default=_of_numpy)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"the item {item!r} is not JSON ({error}): use numbers, text, lists and dicts") from None
+        raise TypeError(
+            f"the item {item!r} cannot be written as JSON ({error}); use numbers, strings, lists and dicts"
+        ) from None
     return hashlib.sha256(written.encode()).hexdigest()
 
 
@@ -45,7 +47,7 @@ class ResultFolder:
     Parameters
     ----------
     path : Path
-        Made when the first result is written.
+        Created when the first result is written.
 
     Examples
     --------
@@ -69,16 +71,18 @@ class ResultFolder:
         return (self.path / f"{key}{_SUFFIX}").exists()
 
     def read(self, keys: Iterable[str]) -> dict[str, Done]:
-        """Return those of the items that are done, by key."""
-        there = self.keys()
-        return {key: self._read(key) for key in dict.fromkeys(keys) if key in there}
+        """Return the items that are done, by key."""
+        stored = self.keys()
+        return {key: self._read(key) for key in dict.fromkeys(keys) if key in stored}
 
     def write(self, item: Any, result: Any, seconds: float) -> None:
-        """Keep the result of an item."""
+        """Write the result of an item."""
         try:
             content = json.dumps({"item": item, "result": result, "seconds": float(seconds)}, default=_of_numpy)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"its result is not JSON ({error}): return numbers, text, lists and dicts") from None
+            raise TypeError(
+                f"its result cannot be written as JSON ({error}); return numbers, strings, lists and dicts"
+            ) from None
         self.path.mkdir(parents=True, exist_ok=True)
         with atomic_write(self.path / f"{item_key(item)}{_SUFFIX}") as file:
             file.write(content.encode())
@@ -89,11 +93,11 @@ class ResultFolder:
             content = json.loads(path.read_bytes())
             return Done(content["item"], content["result"], content["seconds"])
         except (ValueError, LookupError, TypeError) as error:
-            raise ValueError(f"{path} is not the result of an item ({error}): delete it and run again") from None
+            raise ValueError(f"{path} is not the result of an item ({error}); delete it and run again") from None
 
 
 def _of_numpy(value: Any) -> Any:
-    """Return what JSON has for numbers and arrays of NumPy."""
+    """Convert numbers and arrays of NumPy for JSON."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} objects have no JSON")
+    raise TypeError(f"objects of type {type(value).__name__} have no JSON form")

@@ -18,17 +18,17 @@ from castlereg.work.results import Done, ResultFolder, item_key
 from castlereg.work.workers import run_in_workers
 
 STALE_AFTER = 300.0  # seconds: file systems of clusters show a change within about one minute
-_LONGEST_PAUSE = 5.0  # seconds between two looks at what others have done
+_LONGEST_PAUSE = 5.0  # seconds between two checks for results of other processes
 
 
 class ItemsFailed(RuntimeError):
-    """Items that raised an error, in ``failed``; the results of all others are kept."""
+    """Some items raised an error, see ``failed``; the results of all others are kept."""
 
     def __init__(self, failed: list[Done], n_items: int, folder: Path) -> None:
         reasons = "; ".join(f"{n} of them: {error}" for error, n in Counter(done.error for done in failed).items())
         super().__init__(
-            f"{len(failed)} of {n_items} items failed ({reasons}). The others are kept in {folder}: run again for the "
-            "rest"
+            f"{len(failed)} of {n_items} items failed ({reasons}). The other results are kept in {folder}; run again "
+            "for the failed items"
         )
         self.failed = failed
 
@@ -42,40 +42,42 @@ def run_items(
     stale_after: float = STALE_AFTER,
     verbose: bool | None = None,
 ) -> list[Any]:
-    """Call a function on every item, and keep each result as a file: a ``map`` that can be stopped and shared.
+    """Call a function on every item, and keep each result as a file: a ``map`` that can be interrupted and shared.
 
-    Items that have a file are not run again. Any number of processes, on any number of machines that see the folder,
-    may make the same call at the same time: each takes the items that no other has claimed, and all return when all
-    items are done. Items of a process that has ended are taken over.
+    Items that have a file are not run again. Several processes, also on several machines that share the folder, may
+    make the same call at the same time: each takes the items that no other has claimed, and all return when all items
+    are done. Items of a process that has ended are taken over.
 
     Parameters
     ----------
     function : callable
-        Takes an item and returns numbers, text, lists and dicts of these, or NumPy's. The same item must give the same
-        result. A function that would give other results needs another folder.
+        Takes an item and returns numbers, strings, lists and dicts of these, or numbers and arrays of NumPy. It must
+        always return the same result for the same item; use another folder for another function.
     items : iterable
-        Each is JSON: numbers, text, lists and dicts of these. It is everything that the result depends on.
+        Items that JSON can represent: numbers, strings, lists and dicts of these. An item must contain everything that
+        its result depends on.
     folder : str or path
-        Of the results, one JSON file per item, named by a digest of the item. Only the processes that make this call
-        need to see it, not the workers of their backends.
+        Folder of the results, with one JSON file per item, named by a digest of the item. Only the processes that make
+        this call need access to it, not the workers of their backends.
     n_jobs : int, optional
-        Items side by side, each on one core, on the backend that :func:`joblib.parallel_config` chooses: processes of
-        this machine by default. 1, the default there, runs them in this process. A Dask cluster uses all its cores.
+        Number of items that run in parallel, each on one core, on the backend that :func:`joblib.parallel_config`
+        chooses: processes of this machine by default. 1, joblib's default, runs them in this process. A Dask or Ray
+        cluster uses all its cores.
     stale_after : float
-        Seconds after which an item is taken over from a process of another machine that no longer reports. Those that
-        have ended on this machine are noticed at once.
+        Seconds after which an item is taken over from a process of another machine that no longer touches its claim.
+        Processes of this machine that have ended are noticed immediately.
     verbose : bool, optional
         Show a progress bar; by default in a terminal or notebook.
 
     Returns
     -------
     list
-        Results in the order of the items, as JSON gives them back.
+        Results in the order of the items, as read from JSON.
 
     Raises
     ------
     ItemsFailed
-        If the function raised an error for some items, when all others are done.
+        If the function raised an error for some items; it is raised after all others are done.
 
     Examples
     --------
@@ -89,8 +91,8 @@ def run_items(
     """
     listed, store = list(items), ResultFolder(Path(folder))
     keys = [item_key(item) for item in listed]
-    n_items, n_there, failed = len(set(keys)), len(store.keys().intersection(keys)), []
-    with tqdm(total=n_items, initial=n_there, unit="item", disable=not shows_progress(verbose)) as bar:
+    n_items, n_stored, failed = len(set(keys)), len(store.keys().intersection(keys)), []
+    with tqdm(total=n_items, initial=n_stored, unit="item", disable=not shows_progress(verbose)) as bar:
         for done in finished_items(function, listed, folder, n_jobs=n_jobs, stale_after=stale_after):
             if done.error:
                 failed.append(done)
@@ -109,9 +111,9 @@ def finished_items(
     n_jobs: int | None = None,
     stale_after: float = STALE_AFTER,
 ) -> Iterator[Done]:
-    """Run items as :func:`run_items` does; yield those that were not done before when they are, here or elsewhere.
+    """Run items as :func:`run_items` does; yield each new result when it is done, here or in another process.
 
-    Items that fail come with an error and are not kept.
+    Items that fail are yielded with an error, which is not kept.
     """
     check_number("stale_after", stale_after, above=0)
     store = ResultFolder(Path(folder))
@@ -132,11 +134,11 @@ def finished_items(
                 yield done
             if not waiting:
                 return
-            time.sleep(min(stale_after / 10, _LONGEST_PAUSE))  # others work on them
+            time.sleep(min(stale_after / 10, _LONGEST_PAUSE))  # other processes work on them
 
 
 def _claimed(waiting: dict[str, Any], claims: Claims, store: ResultFolder) -> Iterator[tuple[str, Any]]:
-    """Yield items that are ours to run, each claimed when a worker is ready for it."""
+    """Yield the items for this process to run; each is claimed when a worker is ready for it."""
     for key, item in list(waiting.items()):
         if claims.take(key):
             if store.has(key):  # finished by its former owner
@@ -146,13 +148,13 @@ def _claimed(waiting: dict[str, Any], claims: Claims, store: ResultFolder) -> It
 
 
 def _kept(done: Done, store: ResultFolder) -> Done:
-    """Write a result; what cannot be written is an error of the item."""
+    """Write a result; if that fails, return an error of the item."""
     if done.error:
         return done
     try:
         store.write(done.item, done.result, done.seconds)
     except TypeError as error:
         return done._replace(result=None, error=str(error))
-    except OSError as error:  # a full disk, say
-        return done._replace(result=None, error=f"its result could not be kept: {error}")
+    except OSError as error:  # such as a full disk
+        return done._replace(result=None, error=f"its result could not be written: {error}")
     return done

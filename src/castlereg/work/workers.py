@@ -1,4 +1,4 @@
-"""Items on the workers of joblib: this process, processes of this machine, or a cluster of Dask or Ray."""
+"""Run items on joblib's workers: this process, processes of this machine, or a Dask or Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from castlereg.work.clusters import active_cluster, run_on_cluster
 from castlereg.work.one_item import lost_item, run_item
 from castlereg.work.results import Done
 
-_TOGETHER = 2  # times that an item may lose its worker beside others; then it runs alone
+_TOGETHER = 2  # times that an item may lose its worker while others run; then it runs on its own
 
 
 def run_in_workers(
     function: Callable[[Any], Any], items: Iterable[tuple[str, Any]], n_jobs: int | None = None
 ) -> Iterator[tuple[str, Done]]:
-    """Run items by joblib; yield each with its key as it is done.
+    """Run items with joblib; yield each with its key when it is done.
 
     Parameters
     ----------
     function : callable
-        Takes an item. Its errors come back as messages, and the other items go on.
+        Takes an item. Its errors are returned as messages, and the other items continue.
     items : iterable of (str, item)
         Keys and items, taken as workers become free.
     n_jobs : int, optional
-        Items side by side, each on one core; 1 is this process. By default what :func:`joblib.parallel_config` says. A
-        cluster uses all its cores.
+        Number of items that run in parallel, each on one core; 1 is this process. By default the number of
+        :func:`joblib.parallel_config`. A cluster uses all its cores.
 
     Yields
     ------
     str, Done
-        An item whose worker has died runs again; after the third time it comes back as an error.
+        An item whose worker died runs again; after the third time it is an error.
     """
     cluster = active_cluster()
     if cluster is not None:
@@ -69,7 +69,7 @@ def _parallel(
 ) -> Iterator[tuple[str, Done]]:
     calls = map(lambda of_item: delayed(run_item)(function, *of_item), items)
     with warnings.catch_warnings():
-        # joblib replaces processes that have grown, as those do that compile many programs
+        # joblib replaces processes that have grown, as those that compile many programs do
         warnings.filterwarnings("ignore", "A worker stopped while some jobs were given", UserWarning)
         yield from Parallel(n_jobs, batch_size=1, return_as="generator_unordered")(calls)
 
@@ -91,7 +91,7 @@ class _Queue:
             return key, item
 
     def has_items(self) -> bool:
-        """Return whether there is anything to hand out: no processes are started for nothing."""
+        """Return whether there are items left, so that no processes are started without work."""
         with self._lock:
             if not self._first:
                 self._first += islice(self._items, 1)
