@@ -3,7 +3,7 @@
 Fifteen nodes of a random graph with strong edges, twenty columns of pure noise beside them, 300 rows. All networks
 share folds, seeds and the small start of the input layers, so the difference is the regularizer's. The true graph is
 known: the picture shows the weight that the target's sub-network gives to columns near it and to noise. A few draws
-show the direction, not a mean with an error bar; the [measured figures](comparisons.md) have more.
+show the direction, not a mean with an error bar; the page [when CASTLE pays](when_it_pays.md) has those.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from castlereg.paper.experiments.when_it_pays import CHECKED, LEARNED
 
 PAGE = DOCS / "results.md"
 PAYS = DOCS / "when_it_pays.md"
+REPORT = DOCS / "technical_report.md"
 IMAGES = DOCS / "images" / "results"
 RULE = Path(__file__).parents[2] / "src" / "castlereg" / "advising" / "rule.json"
 COMMAND = "python -m benchmarks.paper page"
@@ -42,6 +44,58 @@ def results_page() -> str:
     shown = [EXPERIMENTS[name] for name in outcomes()]
     figures = {one.name: f"images/results/{one.name}.png" for one in shown if (IMAGES / f"{one.name}.png").exists()}
     return page(shown, outcomes(), SCALE, figures, made=about_sentence(RESULTS))
+
+
+def verdict_table() -> str:
+    """Return the paper's claims and what became of them, and a count."""
+    rows = [
+        {"claim": verdict.claim, "in the paper": EXPERIMENTS[name].shown_in, "verdict": verdict.judgement}
+        for name, outcome in outcomes().items()
+        for verdict in EXPERIMENTS[name].verdicts(outcome.results)
+        if verdict.judgement != "not in the paper"
+    ]
+    counts = Counter(row["verdict"] for row in rows).most_common()
+    counted = ", ".join(f"{number} {verdict}" for verdict, number in counts)
+    return f"{len(rows)} claims: {counted}.\n\n{markdown_table(pd.DataFrame(rows))}"
+
+
+def rank_table() -> str:
+    """Return where CASTLE and our searches stand among ten and twelve, with both starts of the others."""
+    column = "average rank over tables and splits"
+    frame = EXPERIMENTS["real_ranks"].summary(outcomes()["real_ranks"].results)
+    rows: list[dict[str, Any]] = []
+    for (among, task), of_group in frame.groupby(["among", "task"], sort=False):
+        others = of_group[~of_group["method"].str.startswith("CASTLE")].sort_values(column, ascending=False)
+        ranks = of_group.set_index("method")
+        rows += [
+            {
+                "start of the others": "small, as CASTLE's",
+                "task": task,
+                "of": among,
+                "method": method,
+                "average rank": f"{ranks.loc[method, column]:.2f}",
+                "place": int(ranks.loc[method, "place"]),
+                "best of the others": f"{others['method'].iloc[0]} {others[column].iloc[0]:.2f}",
+            }
+            for method in ranks.index[ranks.index.str.startswith("CASTLE")]
+        ]
+    usual = EXPERIMENTS["usual_start"].summary(outcomes()["usual_start"].results)
+    for among, name in ((10, "rank of ten"), (12, "rank of twelve")):
+        for task, of_task in usual.groupby("task", sort=False):
+            means = of_task.dropna(subset=name).groupby("method")[name].mean().sort_values(ascending=False)
+            others = means.drop("CASTLE")
+            rows.append(
+                {
+                    "start of the others": "usual",
+                    "task": task,
+                    "of": among,
+                    "method": "CASTLE",
+                    "average rank": f"{means['CASTLE']:.2f}",
+                    "place": 1 + int((others > means["CASTLE"]).sum()),
+                    "best of the others": f"{others.index[0]} {others.iloc[0]:.2f}",
+                }
+            )
+    return markdown_table(pd.DataFrame(rows))
 
 
 def gain_table() -> str:
@@ -100,17 +154,30 @@ def gains_and_rule() -> str:
     return f"{about_sentence(RESULTS)}\n\n### Gains\n\n{gain_table()}\n\n### The rule of thumb\n\n{rule_table()}"
 
 
+def verdicts_and_ranks() -> str:
+    """Return the figures of docs/technical_report.md."""
+    return (
+        f"{about_sentence(RESULTS)}\n\n### Claims and verdicts\n\n{verdict_table()}\n\n"
+        f"### Average ranks on real tables\n\n{rank_table()}"
+    )
+
+
+def pictures(folder: Path) -> dict[str, Path]:
+    """Draw the experiments that have a picture into a folder."""
+    drawn = {}
+    for name, outcome in outcomes().items():
+        for path in write_results(EXPERIMENTS[name], outcome, folder):
+            if path.suffix == ".png":
+                drawn[name] = path
+    return drawn
+
+
 def write() -> None:
-    """Write pages, pictures and rule; the page of all results when all of them are there."""
-    is_complete = len(outcomes()) == len(EXPERIMENTS) and all(outcome.complete for outcome in outcomes().values())
+    """Write pages, pictures and rule."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, outcome in outcomes().items():
-            if is_complete or name == "when_it_pays":
-                write_results(EXPERIMENTS[name], outcome, Path(folder))
-                (IMAGES / f"{name}.png").write_bytes((Path(folder) / name / "figure.png").read_bytes())
-    if is_complete:
-        PAGE.write_text(results_page(), encoding="utf-8")
-    else:
-        print(f"{PAGE.name} stays as it is: not all experiments are complete")
+        for name, path in pictures(Path(folder)).items():
+            (IMAGES / f"{name}.png").write_bytes(path.read_bytes())
+    PAGE.write_text(results_page(), encoding="utf-8")
     write_figures(PAYS, COMMAND, gains_and_rule())
+    write_figures(REPORT, COMMAND, verdicts_and_ranks())
     RULE.write_text(rule_text(), encoding="utf-8")

@@ -1,0 +1,93 @@
+"""Words that the glossary replaces are not in what people read: pages, docstrings, comments, messages, the report."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = [
+    path
+    for folder in ("src", "benchmarks", "examples", "fuzz", "kernels/src", "docs/hooks")
+    for path in (ROOT / folder).rglob("*.py")
+]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "kernels/README.md")),
+    *(ROOT / "docs").rglob("*.md"),
+    *(ROOT / "src").rglob("*.html"),
+]
+
+# What is not to be written, and what is written instead.
+GLOSSARY = {
+    r"gaps?": "missing values",
+    r"cells? (that are|that is) not there": "missing values",
+    r"refus(e|es|ed|ing)": "raises, is rejected",
+    r"(rows to stop by|stopped by)": "validation rows, early stopping",
+    r"(told|tell|tells|telling)": "predicted; shows, reports",
+    r"leans? on": "uses",
+    r"hangs? (on|together)": "depends on, is related",
+    r"measures? of cycles": "acyclicity function",
+    r"edges? (is|are) worth": "edge strength",
+    r"so many": "n",
+    r"(can|could|to) be had": "is available",
+    r"of (its|their|your|our|one's) own": "its own",
+    r"(anew|likewise|whoever|whichever|wherever|thereof|hence)": "again; also; a sentence of its parts",
+    r"beside": "next to, in addition to",
+    r"(come|comes|stand|stands) twice": "is duplicated, appears twice",
+    r"stands? (for|beside|alone)": "represents, is next to, is self-contained",
+    r"(go|goes) (with|together)": "works with, can be combined with",
+    r"is no (?!(better|longer|more|less|worse|faster|slower|larger|smaller|higher|lower|later|data\b|graph\b|value\b|such\b))[a-z]+": "is not a",
+    r"[^.,:;(\n]+ (alone|else)(?=[.;)])": "only, otherwise",
+    r"nothing is lost": "what is kept",
+    r"says? so": "reports it",
+    r"what an? [a-z]+ is worth": "strength",
+}
+WORDS = {re.compile(rf"(?<![\w`-]){pattern}(?![\w`-])", re.IGNORECASE): word for pattern, word in GLOSSARY.items()}
+
+
+def prose_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield line numbers and what people read there: of Python, strings and comments; of a page, all but its code."""
+    if path.suffix == ".py":
+        with tokenize.open(path) as file:
+            for token in tokenize.generate_tokens(file.readline):
+                if token.type in (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1)):
+                    yield token.start[0], token.string
+        return
+    text = path.read_text(encoding="utf-8")
+    without_code = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
+    yield 1, without_code
+
+
+def offences(path: Path) -> list[str]:
+    found = []
+    for start, text in prose_of(path):
+        for pattern, word in WORDS.items():
+            for match in pattern.finditer(re.sub(r"\s*\n\s*", lambda blank: "\n" + " " * 0, text)):
+                line = start + text[: match.start()].count("\n")
+                found.append(f"{path.relative_to(ROOT)}:{line}: {match[0].strip()!r}; write: {word}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "is_offence"),
+    [
+        ("An edge leans on rows.", True),
+        ("It has a way of its own.", True),
+        ("to standard output, File else.", True),
+        ("if nothing else matters", False),
+        ("the `beside` option and best-of-own", False),
+        ("X is no matrix", True),
+        ("it is no better", False),
+    ],
+)
+def test_offences_are_found(text: str, is_offence: bool) -> None:
+    assert any(pattern.search(text) for pattern in WORDS) == is_offence
+
+
+@pytest.mark.parametrize("path", [*SOURCES, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_word_that_the_glossary_replaces(path: Path) -> None:
+    assert offences(path) == []
