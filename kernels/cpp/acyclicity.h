@@ -61,7 +61,7 @@ inline Real log_of_sum(Real a, Real b) {
     return top + std::log(std::exp(a - top) + std::exp(b - top));
 }
 
-// How often to square, so that the closed walks that are left out are below a millionth of h.
+// The number of squarings after which the omitted closed walks are below a millionth of h.
 template <class Real>
 int squarings_for_long_walks(Square<Real> x, Square<Real> x2, Square<Real> x3, int halvings, Real* scratch) {
     const int enough[5] = {0, 4, 5, 6, 7};
@@ -174,7 +174,7 @@ Real log_determinant(Square<Real> a, Square<Real> slope, Real* work) {
     Real growth = 1 + std::log(s), value = 0;
     Vec<Real> by = all(Real(1) / s);
     for (int i = 0; i < n * a.row; i += L) store(a.at + i, load(a.at + i) * by);
-    for (int i = 0; i < n; ++i) {  // walks that may pass through node i as well
+    for (int i = 0; i < n; ++i) {  // walks that may also pass through node i
         Real loops = a.at[i * a.row + i];
         value -= std::log1p(-loops);
         Vec<Real> share = all(Real(1) / (1 - loops));

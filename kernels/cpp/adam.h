@@ -8,10 +8,10 @@ namespace CASTLEREG_ISA {
 
 template <class Real>
 struct Step {
-    Real rate, decay;                // learning rate, 0 for a step that is not taken; weight decay
-    Real first_share, second_share;  // 1 / (1 - beta^count), what the moments are multiplied by
+    Real rate, decay;                // learning rate, 0 for a skipped step; weight decay
+    Real first_share, second_share;  // 1 / (1 - beta^count), factors of the moments
     static constexpr Real first = Real(0.9), second = Real(0.999), small = Real(1e-8);
-    static constexpr Real of_first = Real(0.1), of_second = Real(0.001);  // rounded once, as optax has them
+    static constexpr Real of_first = Real(0.1), of_second = Real(0.001);  // rounded once, as in optax
 
     Step(Real rate, Real decay, int count) : rate(rate), decay(decay) {
         first_share = 1 / (1 - Real(std::pow(first, Real(count))));
@@ -34,7 +34,7 @@ CASTLEREG_INLINE Vec<Real> with_penalty(Vec<Real> g, Vec<Real> w, Vec<Real> line
     return g + linear * w + (w > zero ? constant : (w < zero ? -constant : zero));
 }
 
-// Call `on` for whole vectors of n numbers, and for what is left of them.
+// Call `on` for whole vectors of n numbers, and for the remaining numbers.
 template <class Real, int ARRAYS, class On>
 CASTLEREG_INLINE void in_vectors(ptrdiff_t n, Real* const (&arrays)[ARRAYS], On on) {
     constexpr int L = LANES<Real>;
@@ -61,7 +61,7 @@ void adam(const Step<Real>& step, Real* w, const Real* g, Real* m, Real* v, ptrd
     });
 }
 
-// Update weights; every one has its own factors. The factors have room for whole vectors.
+// Update weights; each has its own factors, which are padded to whole vectors.
 template <class Real>
 void adam(
     const Step<Real>& step, Real* w, const Real* g, Real* m, Real* v, ptrdiff_t n, const Real* linear,

@@ -1,4 +1,4 @@
-// The rows of a step as the network sees them: standardized, one channel after the other; then what regularizers change.
+// The rows of a step as inputs of the network: standardized, one channel after the other, then changed by regularizers.
 #pragma once
 
 #include "random_numbers.h"
@@ -44,7 +44,7 @@ void gather_rows(
             Real* known = observed + size_t(k) * to_row;
             for (int r = 0; r < end; ++r) known[r] = y[r] != y[r] ? Real(0) : Real(1);
         }
-        // A missing cell is missing in all channels that are predicted.
+        // A missing value is missing in all predicted channels.
         for (int c = 0; c < p.channels; ++c) {
             Real *x = inputs + size_t(c) * to_row, *y = truth + size_t(c) * to_row;
             for (int r = 0; r < end; ++r) {
@@ -57,7 +57,7 @@ void gather_rows(
     for (int r = n; r < end; ++r) weight[r] = 0;
 }
 
-// Rows with a weight, which stand first.
+// Number of rows with a weight, which come first.
 template <class Real>
 inline int rows_present(const Real* weight, int n) {
     int present = 0;

@@ -1,4 +1,4 @@
-// What a file compiled for one instruction set offers to the others.
+// The functions that a file compiled for one instruction set exports.
 #include "instruction_set.h"
 #include "training.h"
 

@@ -1,4 +1,4 @@
-// The same code for every instruction set; the first that the processor has is used.
+// The same code for every instruction set; the first one that the processor supports is used.
 #pragma once
 
 #include "problem.h"

@@ -7,7 +7,7 @@
 namespace castlereg {
 namespace CASTLEREG_ISA {
 
-// Outputs have shape (outputs, rows), and so has the slope that replaces them. The truth of output o is in row
+// Outputs have shape (outputs, rows), as does the slope that replaces them. The truth of output o is in row
 // truth + o * truth_row; losses have shape (rows,).
 template <class Real>
 void node_losses(
@@ -106,7 +106,7 @@ void node_losses(
         }
     }
     if (slope)
-        for (int o = n; o < p.outputs; ++o)  // outputs that mean nothing
+        for (int o = n; o < p.outputs; ++o)  // unused outputs
             for (int r = 0; r < rows; r += L) store(slope + o * slope_row + r, zero);
 }
 

@@ -59,7 +59,7 @@ const char* name_of(InstructionSet set) {
     }
 }
 
-// The best that the processor has, or what the environment variable CASTLEREG_INSTRUCTION_SET asks for.
+// The best instruction set of the processor, or the one that the environment variable CASTLEREG_INSTRUCTION_SET names.
 InstructionSet chosen() {
     const char* wanted = std::getenv("CASTLEREG_INSTRUCTION_SET");
     std::string known;
@@ -69,7 +69,7 @@ InstructionSet chosen() {
         known += (known.empty() ? "" : ", ") + std::string(name_of(set));
     }
     throw std::runtime_error(
-        "CASTLEREG_INSTRUCTION_SET=" + std::string(wanted) + ", but this processor has " + known
+        "CASTLEREG_INSTRUCTION_SET=" + std::string(wanted) + ", but this processor has " + known + "; set one of these"
     );
 }
 
@@ -100,7 +100,7 @@ class Arrays {
         return at;
     }
 
-    // Of a constant type, arrays may be read-only.
+    // Arrays of a constant type may be read-only.
     template <class T>
     T* optional(const char* name, int64_t size) const {
         if (!arrays_.contains(name)) return nullptr;
@@ -136,7 +136,7 @@ class Arrays {
     nb::dict arrays_;
 };
 
-// Pieces that follow on each other in one array, in the order of castlereg.network.pack.
+// Consecutive pieces of one array, in the order of castlereg.network.pack.
 template <class Real>
 Pieces<Real> packed(const Problem<Real>& p, Real* input_weights, Real* rest) {
     Pieces<Real> pieces;
@@ -164,7 +164,7 @@ Pieces<Real> packed(const Problem<Real>& p, Real* input_weights, Real* rest) {
     return pieces;
 }
 
-// Moments where sub-networks are sampled: one array per piece.
+// Moments if sub-networks are sampled: one array per piece.
 template <class Real>
 Pieces<Real> separate(const Problem<Real>& p, const Arrays& arrays, const std::string& prefix) {
     Pieces<Real> pieces;
@@ -290,11 +290,11 @@ Problem<Real> read_problem(const Arrays& a) {
         p.reg_beta = a.get<const Real>("reg_beta", epochs), p.reg_lambda = a.get<const Real>("reg_lambda", epochs);
         p.acyclicity_strength = a.get<const Real>("acyclicity_strength", epochs);
         if ((p.reconstruction || p.acyclicity != Acyclicity::none) && p.trained != p.nodes)
-            throw nb::value_error("these terms need the sub-networks of all nodes");
+            throw nb::value_error("reconstruction and acyclicity need the sub-networks of all nodes");
     }
     p.l1 = a.optional<const Real>("l1", epochs), p.l2 = a.optional<const Real>("l2", epochs);
     p.autoencoder = a.optional<const Real>("autoencoder", epochs), p.dropout = a.optional<const Real>("dropout", epochs);
-    if ((p.autoencoder || p.dropout) && !p.layers) throw nb::value_error("there are no hidden layers");
+    if ((p.autoencoder || p.dropout) && !p.layers) throw nb::value_error("autoencoder and dropout need hidden layers");
     if (p.dropout) p.dropout_words = a.get<const uint32_t>("dropout_words", steps * p.layers * 2);
     p.batch_changes = a.count("batch_changes");
     if (p.batch_changes > MOST_BATCH_CHANGES) throw nb::value_error("too many changes of a batch");
@@ -308,7 +308,7 @@ Problem<Real> read_problem(const Arrays& a) {
             p.change_words[i] = a.get<const uint32_t>((name + "_words").c_str(), steps * 2);
     }
     if (sizeof(Real) != 4 && (p.dropout || p.batch_changes))
-        throw nb::value_error("random numbers are those of float32");
+        throw nb::value_error("random numbers need float32");
     p.terms = a.count("terms");
     if (p.terms > MOST_TERMS) throw nb::value_error("too many terms");
     const int32_t* terms = a.get<const int32_t>("term", p.terms);
@@ -359,7 +359,7 @@ void run(const Problem<Real>& p, InstructionSet set, int n_threads) {
     for (int i = 0; i < p.members; ++i)
         if (p.active[i]) members.push_back(i);
     const int n = std::max(1, std::min(n_threads, int(members.size())));
-    std::vector<std::unique_ptr<Memory>> memory;  // before any thread begins: it may be too much
+    std::vector<std::unique_ptr<Memory>> memory;  // before any thread starts: allocation may fail
     for (int i = 0; i < n; ++i) memory.push_back(std::make_unique<Memory>(bytes));
     std::atomic<size_t> next{0};
     auto work = [&](int thread) {
@@ -381,7 +381,7 @@ void run(const Problem<Real>& p, InstructionSet set, int n_threads) {
         try {
             threads.emplace_back(work, i);
         } catch (const std::system_error&) {
-            break;  // the system gives no more threads: those that run do the work
+            break;  // the system starts no more threads: the running ones do the work
         }
     }
     work(0);

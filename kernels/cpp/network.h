@@ -1,8 +1,8 @@
 // The network of castlereg.network: forward (eq. 3), and backward through the same layers.
 //
-// Units have shape (width, sub-networks, rows): rows of the table are the lanes of vectors, so that any width is as
-// good as any other, and a hidden layer, which all sub-networks share, is one product. Some sub-networks on some rows pass
-// through all layers and back before the next ones, so that their units stay in the cache.
+// Units have shape (width, sub-networks, rows). Rows of the table are the lanes of vectors, so any width is equally
+// efficient, and a hidden layer, which all sub-networks share, is one product. A group of sub-networks passes a block of
+// rows through all layers and back before the next group, so that its units stay in the cache.
 #pragma once
 
 #include "random_numbers.h"
@@ -11,10 +11,10 @@
 namespace castlereg {
 namespace CASTLEREG_ISA {
 
-// Of cos(2 pi t) in powers of t squared, highest first; castlereg.network.COSINE.
+// Coefficients of cos(2 pi t) in powers of t squared, highest first; castlereg.network.COSINE.
 constexpr double COSINE[6] = {-21.0711056, 58.7904921, -85.2716215, 64.9286574, -19.7389804, 0.999999211};
 
-// Some sub-networks, by their positions among the trained ones, and where they stand among those that a step runs.
+// Some sub-networks, by their positions among the trained ones and among those that a step runs.
 struct Group {
     const int32_t* positions;
     int first, count;  // among those that are run
@@ -27,7 +27,7 @@ struct Dropping {
     int rows, first_row;    // of the batch, and the first of this block
 };
 
-// What the network computes of numbers: waves, mixed into further inputs behind the channels.
+// The embedding of numbers: waves, mixed into further inputs after the channels.
 template <class Real>
 void embed(
     const Problem<Real>& p, const Pieces<Real>& w, Real* inputs, ptrdiff_t row, int rows, Real* rest_of_turns, Real* waves
@@ -68,7 +68,7 @@ void forward(
     const ptrdiff_t unit = ptrdiff_t(group.count) * rows;  // from one unit to the next
     for (int s = 0; s < group.count; ++s) {
         const ptrdiff_t at = ptrdiff_t(group.positions[s]) * width;
-        const bool linear = !p.layers;  // the outputs of a sub-network stand together
+        const bool linear = !p.layers;  // the outputs of a sub-network are contiguous
         product<Real>(
             width, rows, p.inputs, {w.input_weights + at, 1, columns}, inputs, row,
             first + ptrdiff_t(s) * rows * (linear ? width : 1), linear ? rows : unit, Begin::bias, w.input_bias + at, end
@@ -160,7 +160,7 @@ inline void add_dot_products(
     }
 }
 
-// The slope in the embedding's weights, from that in the inputs which it makes.
+// The slope in the embedding's weights, from the slope in the inputs that it computes.
 template <class Real>
 void embedding_backward(const Problem<Real>& p, const Pieces<Real>& w, const Real* inputs, ptrdiff_t row, int rows, Workspace<Real>& ws) {
     constexpr int L = LANES<Real>;
@@ -197,8 +197,8 @@ void embedding_backward(const Problem<Real>& p, const Pieces<Real>& w, const Rea
 }
 
 // From the slope in the outputs (ws.slope) to the gradient of all layers, added to ws.gradient. `slope_of_units`, if
-// given, is added to the slope in the last hidden units; its first rows belong to the targets, which come last. The
-// gradient of the input weights begins anew with the first rows of a step, and that of the others is zero by then.
+// not null, is added to the slope in the last hidden units; its first rows belong to the targets, which come last. The
+// first rows of a step reset the gradient of the input weights; the gradient of the others must be zero before.
 template <class Real>
 void backward(
     const Problem<Real>& p, const Pieces<Real>& w, const Group& group, const Real* inputs, ptrdiff_t row, int rows,
@@ -273,7 +273,7 @@ void backward(
     }
     // The input layer: gradient of the sub-networks of this group, in its columns.
     const int width = p.widths[0], columns = group.count * width, padded_columns = padded<Real>(columns);
-    const ptrdiff_t row_of_transposed = padded_columns + L;  // room for what is written behind the last column
+    const ptrdiff_t row_of_transposed = padded_columns + L;  // room for values written after the last column
     const bool linear = !p.layers;
     clear_last_vector(ws.transposed, row_of_transposed, rows, columns);
     for (int s = 0; s < group.count; ++s)

@@ -1,4 +1,4 @@
-// What regularizers add to the loss and to the gradient: the terms of castlereg.castle, and the norms L1 and L2.
+// Terms that regularizers add to the loss and to the gradient: those of castlereg.castle, and the norms L1 and L2.
 #pragma once
 
 #include "network.h"
@@ -65,7 +65,7 @@ void fill_adjacency(const Problem<Real>& p, const Real* squares_of_input, const 
             a.at[p.input_node[i] * a.row + columns[s]] += squares_of_input[size_t(i) * p.trained + columns[s]];
 }
 
-// Sizes of the weights from an input into four sub-networks that are run, from number s on, as far as there are any.
+// Sizes of the weights from an input into up to four of the sub-networks that are run, from number s on.
 template <class Real>
 CASTLEREG_INLINE void sizes_of_four(
     const Problem<Real>& p, const Pieces<Real>& w, int input, int s, const Workspace<Real>& ws, Sizes<Real>* four
@@ -147,7 +147,7 @@ void measure_weights(
         fill_adjacency(p, ws.squares_of_input, ws.positions, ws.run, ws.adjacency);
         ws.kept_h = h_and_slope(p, ws.adjacency, ws);
     } else {
-        const int every = p.nodes / ws.run > 1 ? p.nodes / ws.run : 1;  // once every sub-network may have had its turn
+        const int every = p.nodes / ws.run > 1 ? p.nodes / ws.run : 1;  // as many steps as it takes to sample every sub-network once
         if (step % every == 0) ws.kept_h = h_and_slope(p, ws.adjacency, ws);
     }
     terms[Term::acyclicity] = p.graph ? ws.kept_h : ws.kept_h * ws.kept_h;
@@ -176,7 +176,7 @@ void penalty_factors(
                           ws.by_edge.at[from * ws.padded_nodes + t];
         }
         const Vec<Real> a = all(linear), b = all(constant), c = all(edge_mask[input * p.trained + t]);
-        for (int h = 0; h < width; h += L) {  // what goes over into the next sub-network is written anew by it
+        for (int h = 0; h < width; h += L) {  // the next sub-network overwrites values beyond this one
             store(ws.linear + s * width + h, a);
             store(ws.constant + s * width + h, b);
             store(ws.mask + s * width + h, c);

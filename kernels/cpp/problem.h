@@ -1,4 +1,4 @@
-// What one call trains: pointers into arrays of the caller, which has checked their sizes.
+// The inputs of one call: pointers into arrays of the caller, which has checked their sizes.
 //
 // Arrays of members have the member as their first axis. Shapes are those of castlereg.training.state.
 #pragma once
@@ -41,7 +41,7 @@ struct Problem {
     int members, nodes, features, targets, channels, inputs, trained, outputs;
     int layers;               // hidden layers; 0 for the linear form
     int widths[MOST_LAYERS];  // of the hidden layers; in the linear form the first one is `outputs`
-    int embedded, waves, mixed;  // numeric features with an embedding, waves of each, inputs made of them
+    int embedded, waves, mixed;  // numeric features with an embedding, waves of each, inputs mixed from them
     int batch, rows, room_epochs, room_steps, validation;
     int sampled;  // sub-networks that a step trains; 0 for all
     Activation activation;
@@ -69,7 +69,7 @@ struct Problem {
     const Real* node_weight;  // (nodes,)
     int epochs, max_epochs, patience, warmup;
 
-    // Of members, what they train on.
+    // Inputs of members.
     const int32_t* batches;        // (members, room epochs, room steps, batch)
     const int32_t* sampled_nodes;  // (members, room epochs, room steps, sampled) or none
     const int32_t* steps;          // (members,)
@@ -93,15 +93,15 @@ struct Problem {
     const Real* dropout;                // or none
     const uint32_t* dropout_words;      // (members, room epochs, room steps, layers, 2)
     int batch_changes;
-    BatchChange changes[MOST_BATCH_CHANGES];  // in the order in which they are made
+    BatchChange changes[MOST_BATCH_CHANGES];  // in the order of the regularizers
     const Real* change_strength[MOST_BATCH_CHANGES];
     const uint32_t* change_words[MOST_BATCH_CHANGES];  // (members, room epochs, room steps, 2)
     const float* mixup_numbers;                        // (members, room epochs, room steps, 2)
     int terms;
     Term term[MOST_TERMS];  // of the log, after the objective
 
-    // Of members, what changes. In `first` and `second`, Adam's moments, input weights are laid out by node where
-    // sub-networks are sampled.
+    // States of members. In `first` and `second`, Adam's moments, input weights are laid out by node if sub-networks are
+    // sampled.
     Pieces<Real> weights, first, second, average, best;
     int64_t input_size, rest_size;  // of one network
     int32_t* count;                 // (members,) of shared pieces, or of all

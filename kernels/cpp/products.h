@@ -1,8 +1,8 @@
-// Matrix products: C (M x N) is, or grows by, A (M x K) times B (K x N).
+// Matrix products: C (M x N) is set to, or increased by, A (M x K) times B (K x N).
 //
 // Columns are lanes of vectors, so N is a multiple of the lanes: rows of the table in the forward and backward pass,
 // weights of a layer in its gradient. A is read number by number with any strides, so that a product with a transposed
-// matrix is the same call. A block of some rows and two vectors of columns stays in registers while K goes by.
+// matrix is the same call. A block of some rows and two vectors of columns stays in registers during the loop over K.
 #pragma once
 
 #include "vectors.h"
@@ -12,8 +12,8 @@ namespace CASTLEREG_ISA {
 
 enum class Begin { zero, c, bias };  // what a product is added to: nothing, C as it is, or one number per row
 
-// What becomes of a finished product: it stays as it is, what is below zero becomes zero, or what stands where `gate`,
-// which has the shape of C, is not above zero does.
+// How a finished product is changed: not at all; negative values become zero; or values where `gate`, which has the
+// shape of C, is not above zero become zero.
 enum class End { as_it_is, relu, gated };
 
 template <class Real>
@@ -128,7 +128,7 @@ void product(
 
 typedef float Eight __attribute__((vector_size(32)));
 
-// Eight columns of n rows, at most eight; rows that there are not are zero.
+// Eight columns of n rows, at most eight; missing rows are zero.
 CASTLEREG_INLINE void transpose_eight(const float* from, ptrdiff_t from_row, int n, float* to, ptrdiff_t to_row) {
     Eight r[8], s[8];
 #pragma GCC unroll 8

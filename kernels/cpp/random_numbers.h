@@ -39,7 +39,7 @@ inline Vec<float> uniform(Key key, Bits cell) {
     return x - all(1.0f);
 }
 
-// A standard normal number by the inverse of the error function (Giles 2010), as XLA has it.
+// A standard normal number by the inverse of the error function (Giles 2010), as in XLA.
 inline float normal(float between_minus_one_and_one) {
     const float x = between_minus_one_and_one;
     float w = -std::log1p(-x * x), p;

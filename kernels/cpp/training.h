@@ -1,5 +1,5 @@
-// Training of one member: steps inside epochs, with the best weights kept, patience counted and bad epochs undone, as
-// in castlereg.training.program.
+// Training of one member, as in castlereg.training.program: epochs of steps; the best weights are kept, patience is
+// counted, and epochs whose loss is not finite are undone.
 #pragma once
 
 #include "adam.h"
@@ -143,7 +143,7 @@ struct Member {
         }
     }
 
-    // Some rows of the batch through all sub-networks and back.
+    // Forward and backward pass of some rows of the batch through all sub-networks.
     void pass(int first_row, Dropping<Real> dropping, Terms<Real>& terms) {
         const int rows = ws.batch - first_row < ws.block ? ws.batch - first_row : ws.block;
         Real* inputs = ws.inputs + first_row;
@@ -378,13 +378,13 @@ struct Member {
         }
     }
 
-    // Adam's step for what a sub-network has for itself: where they are sampled, each counts its own steps.
+    // Adam's step for a sub-network's own weights; if sub-networks are sampled, each counts its own steps.
     Step<Real> of_node(const Step<Real>& shared, int t) const {
         if (!p.sampled) return shared;
         return {shared.rate, shared.decay, p.node_count[size_t(member) * p.trained + t] + 1};
     }
 
-    // Set weights that have a wrong sign to zero, see castlereg.monotone.
+    // Set weights with the wrong sign to zero, see castlereg.monotone.
     void keep_signs() {
         auto keep = [](Real* at, const int8_t* signs, int64_t n) {
             for (int64_t i = 0; i < n; ++i)
@@ -394,7 +394,7 @@ struct Member {
         keep(w.input_bias, p.rest_signs, p.rest_size);
     }
 
-    // Bring h(A) up to date, by its slope, with the edges that a step has moved.
+    // Update h(A), by its slope, for the edges that a step has changed.
     void move_cycles() {
         Real change = 0;
         for (int s = 0; s < ws.run; ++s) {
@@ -455,7 +455,7 @@ struct Member {
         constexpr int L = LANES<Real>;
         const int32_t* rows = p.validation_rows + size_t(member) * p.validation;
         double total = 0, weights = 0;
-        int32_t* positions = ws.positions;  // of the targets; set anew by the next step
+        int32_t* positions = ws.positions;  // of the targets; the next step sets them again
         for (int j = 0; j < p.targets; ++j) positions[j] = p.trained - p.targets + j;
         const Group group{positions, 0, p.targets};
         for (int from = 0; from < p.validation; from += VALIDATION_ROWS) {
@@ -490,7 +490,7 @@ struct Member {
         return Real(total / weights);
     }
 
-    // Keep the best network, count patience; undo an epoch that is not finite and lower the rate.
+    // Keep the best network and count patience; if the loss is not finite, undo the epoch and lower the rate.
     void end_epoch(int number, const Real* totals, Real factor) {
         Pieces<Real> predicting = w;
         Real decay = p.averaging ? p.averaging[member] : Real(0);

@@ -1,6 +1,6 @@
-// Vectors of the instruction set that a file is compiled for, and the functions of them that networks need.
+// Vectors of the instruction set that a file is compiled for, and the functions on them that networks need.
 //
-// Every instruction set compiles these headers again, in a namespace of its own (CASTLEREG_ISA). No templates of the
+// These headers are compiled once for every instruction set, in its own namespace (CASTLEREG_ISA). No templates of the
 // standard library are used here: the linker would keep one copy of each, compiled for any of the instruction sets.
 #pragma once
 
@@ -164,7 +164,7 @@ CASTLEREG_INLINE Vec<double> nearest(Vec<double> x) {
     return (x + magic) - magic;
 }
 
-// exp(x): 2^n times a polynomial of the rest. NaN stays NaN; results are 0 or infinite beyond what float32 holds.
+// exp(x): 2^n times a polynomial of the remainder. NaN stays NaN; results outside of float32's range are 0 or infinite.
 CASTLEREG_INLINE Vec<float> exponential(Vec<float> x) {
     const Vec<float> low = all(-103.0f), high = all(88.72f);
     Vec<float> bounded = x < low ? low : (x > high ? high : x);
@@ -177,7 +177,7 @@ CASTLEREG_INLINE Vec<float> exponential(Vec<float> x) {
     y = y * r + all(1.6666665459e-1f);
     y = y * r + all(5.0000001201e-1f);
     y = y * r * r + r + all(1.0f);
-    // In two factors, so that results below the smallest normal number lose digits and not all.
+    // In two factors, so that results below the smallest normal number lose only some digits.
     Ints whole = __builtin_convertvector(n, Ints), first = whole >> 1, second = whole - first;
     Vec<float> a, b;
     Ints bits = (first + 127) << 23;

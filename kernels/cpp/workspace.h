@@ -1,4 +1,4 @@
-// Memory of one thread: every buffer that a step needs, taken from one piece.
+// Memory of one thread: all buffers of a step, in one allocation.
 #pragma once
 
 #include "acyclicity.h"
@@ -11,7 +11,7 @@
 namespace castlereg {
 namespace CASTLEREG_ISA {
 
-// Hands out pieces of memory; with no memory it only counts what would be needed.
+// Hands out pieces of memory; without memory, it only counts the bytes needed.
 struct Arena {
     char* base;
     size_t used = 0;
@@ -21,7 +21,7 @@ struct Arena {
         T* at = reinterpret_cast<T*>(base + used);
         used += (n * sizeof(T) + 63) / 64 * 64;
 #if defined(__SANITIZE_ADDRESS__)
-        // Between two pieces there is memory that no one may touch.
+        // Memory between two pieces, which must not be accessed.
         if (base != nullptr) __asan_poison_memory_region(at + n, base + used + 64 - reinterpret_cast<char*>(at + n));
         used += 64;
 #endif
@@ -29,7 +29,7 @@ struct Arena {
     }
 };
 
-constexpr size_t CACHE = 192 * 1024;  // bytes that the units of some sub-networks on some rows should stay within
+constexpr size_t CACHE = 192 * 1024;  // most bytes for the units of a group of sub-networks on a block of rows
 
 constexpr int VALIDATION_ROWS = 64;  // that pass through the network together
 
@@ -37,7 +37,7 @@ template <class Real>
 struct Workspace {
     int batch;       // rows of a step, rounded up to whole vectors
     int block;       // rows that pass through the network together
-    int group;       // sub-networks that do so
+    int group;       // sub-networks that pass through it together
     int run;         // sub-networks that a step trains
     int width;       // of the input layer
     int gradient_row;  // numbers from one input's row to the next in the gradient of the input weights
@@ -60,7 +60,7 @@ struct Workspace {
     Square<Real> adjacency, slope_of_h, by_edge, work_square;
     Real *squares_of_input, *work;
     Real kept_h;
-    // What training falls back on when an epoch is not finite.
+    // The state to which training returns if the loss of an epoch is not finite.
     Real* saved;
     Real* network;  // that predicts, for validation
     int32_t* positions;

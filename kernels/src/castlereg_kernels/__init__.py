@@ -1,7 +1,6 @@
-"""Native training of small networks: the engine that castlereg takes where it covers a plan.
+"""Native training of small networks: the engine that castlereg uses for the plans that it supports.
 
-The package has one job, and castlereg is its only caller; :mod:`castlereg.training.engines.native` says what the arrays
-hold.
+castlereg is the only caller of this package; :mod:`castlereg.training.engines.native` documents the arrays.
 """
 
 from castlereg_kernels._kernels import instruction_set, train

@@ -1,7 +1,7 @@
 from typing import Any
 
 def train(arrays: dict[str, Any], dtype: str, n_threads: int) -> None:
-    """Train the members of a stack for some epochs; their state is updated in place."""
+    """Train the members of a stack for a number of epochs; update their states in place."""
 
 def instruction_set() -> str:
-    """Name the instructions that are used: AVX-512, AVX2, NEON, SSE2 or portable."""
+    """Return the name of the instruction set in use: AVX-512, AVX2, NEON, SSE2 or portable."""
