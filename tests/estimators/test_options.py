@@ -120,10 +120,13 @@ def test_grid_search_reaches(table: Any, name: str, values: list[Any]) -> None:
             CastleClassifier(castle=Castle(reg_lambda=3.0)),
             "castle has reg_lambda=3.0, but .* set reg_lambda of CastleClassifier instead",
         ),
-        (CastleRegressor(castle=Castle(objective="graph")), "castle has objective='graph', but .* has objective='prediction'"),
+        (
+            CastleRegressor(castle=Castle(objective="graph")),
+            "castle has objective='graph', but .* has objective='prediction'",
+        ),
         (
             CastleRegressorCV((0.1,), castle=Castle(0.5)),
-            "castle has reg_beta=0.5, which has no effect here: give reg_betas",
+            "castle has reg_beta=0.5, which has no effect here: pass reg_betas",
         ),
     ],
 )
