@@ -248,7 +248,7 @@ def test_refuses(castle: CastleRegressor) -> None:
         generalization_bound(castle, X, y, delta=2)
     with pytest.raises(ValueError, match="gamma=0 "):
         generalization_bound(castle, X, y, gamma=0)
-    with pytest.raises(ValueError, match="member=10: there are 10 networks"):
+    with pytest.raises(ValueError, match="member=10 is out of range: the model has 10 networks"):
         generalization_bound(castle, X, y, member=10)
     with pytest.raises(NotFittedError):
         generalization_bound(CastleRegressor(), X, y)

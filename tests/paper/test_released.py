@@ -45,10 +45,10 @@ def test_terms_are_weighted_as_in_the_released_code(rng: np.random.Generator) ->
 
 
 def test_the_graph_objective_is_rejected() -> None:
-    with pytest.raises(ValueError, match="leave objective at 'prediction'"):
+    with pytest.raises(ValueError, match="objective='graph' cannot be combined with the released code"):
         ReleasedCastle(objective="graph")
     X, y = load_diabetes(return_X_y=True)
-    with pytest.raises(ValueError, match="leave objective at 'prediction'"):
+    with pytest.raises(ValueError, match="objective='graph' cannot be combined with the released code"):
         CastleRegressor(**released_options(), objective="graph").fit(X, y)
 
 

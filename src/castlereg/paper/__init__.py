@@ -1,15 +1,15 @@
-"""The paper again: its tables and figures, its datasets, Theorem 1, and what only they need.
+"""Reproduction of the paper: its tables and figures, its datasets, Theorem 1, and code that only they need.
 
-Nothing of the rest of castlereg depends on this package; what is asked for is imported when it is first used.
+The rest of castlereg does not depend on this package. Submodules are imported on first use.
 
-- :mod:`castlereg.paper.experiments`: every table and figure, run by ``castlereg experiment``
+- :mod:`castlereg.paper.experiments`: every table and figure; ``castlereg experiment`` runs them
 - :mod:`castlereg.paper.datasets`: the paper's tables, and tables with a known graph
-- :mod:`castlereg.paper.acyclicity`: other acyclicity functions, to compare with the paper's
+- :mod:`castlereg.paper.acyclicity`: other acyclicity functions, for comparison with that of the paper
 - :func:`generalization_bound`: Theorem 1 for a fitted estimator, term by term
 - :func:`best_error`, :func:`parents_only_error`, :func:`best_classification`: errors that no predictor can beat
 - :func:`random_problem`: the paper's synthetic problems
-- :func:`choose_target`, :func:`roles`: a target in a graph, and the roles of the other nodes
-- :class:`ReleasedCastle`, :func:`released_options`: the authors' released code
+- :func:`choose_target`, :func:`roles`: choose a target in a graph; the roles of the other nodes
+- :class:`ReleasedCastle`, :func:`released_options`: the method as in the authors' released code
 """
 
 from __future__ import annotations

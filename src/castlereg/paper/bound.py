@@ -1,4 +1,4 @@
-"""Theorem 1, term by term: what the paper proves about the error on rows that were not seen.
+"""Theorem 1, term by term: the paper's bound on the error on unseen rows.
 
 With probability ``1 - delta`` over the draw of ``N`` training rows (the last line of the proof)::
 
@@ -6,9 +6,9 @@ With probability ``1 - delta`` over the draw of ``N`` training rows (the last li
     C_1 = (zeta * (d + 1) * kappa**(M - 1) / gamma)**2,    zeta = M B e sqrt(2 log(2 e h)),    C_2 = s**2 + 6 gamma
 
 The theorem in the paper's main text has ``1/N`` where the proof's last line has ``2/N``, and calls the constant
-``C_3``; here the proof decides, and :attr:`GeneralizationBound.as_printed` has the other. ``L`` is the squared error
-summed over all sub-networks. The bound is far too large to say anything about a real network: see ``docs/bound.md`` for
-the figures, and for the steps of the proof that do not hold as written.
+``C_3``. This module follows the proof; :attr:`GeneralizationBound.as_printed` follows the main text. ``L`` is the
+squared error summed over all sub-networks. The bound is far too large to be informative for a real network:
+``docs/bound.md`` has the figures, and the steps of the proof that do not hold as written.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-# --- what the theorem measures of a network and of rows --------------------------------------------
+# --- quantities of a network and of rows -------------------------------------------------------------
 
 
 class Layers(NamedTuple):
-    """A network as the theorem knows it: matrices without biases, see :func:`layers_of`."""
+    """A network in the form of the theorem: matrices without biases, see :func:`layers_of`."""
 
     inputs: Floats  # (sub-networks, channels + 1, width + 1), W_1^k
     shared: tuple[Floats, ...]  # W_2 ... W_{M-1}
@@ -49,20 +49,20 @@ class Layers(NamedTuple):
 
     @property
     def depth(self) -> int:
-        """``M``, the number of layers with weights."""
+        """Number of layers with weights, ``M``."""
         return 1 + len(self.shared) + (self.output is not None)
 
 
 def layers_of(parameters: Parameters) -> Layers:
-    """Write a network with biases as one without.
+    """Rewrite a network with biases as a network without.
 
-    The theorem's networks have no biases. A bias is a weight from a unit that is always one: each layer gets such a
-    unit, and its matrix a row for the biases and a column that passes the one on.
+    The networks of the theorem have no biases. A bias is a weight from a unit that is always one: each layer gets such
+    a unit, and its matrix gets a row for the biases and a column that passes the constant on.
 
     Parameters
     ----------
     parameters : Parameters
-        Of one network.
+        Parameters of one network.
 
     Returns
     -------
@@ -72,33 +72,33 @@ def layers_of(parameters: Parameters) -> Layers:
     inputs = np.concatenate([p.input_weights.swapaxes(0, 1), p.input_bias[:, None]], axis=1)
     if p.output_weights is None:
         return Layers(inputs, (), None)
-    shared = tuple(_passing_one_on(np.vstack([layer.weights, layer.bias])) for layer in p.hidden)
+    shared = tuple(_with_constant_unit(np.vstack([layer.weights, layer.bias])) for layer in p.hidden)
     columns = np.concatenate([p.output_weights, p.output_bias[:, None]], axis=1)
-    return Layers(_passing_one_on(inputs), shared, np.concatenate(list(columns), axis=1))
+    return Layers(_with_constant_unit(inputs), shared, np.concatenate(list(columns), axis=1))
 
 
 def largest_spectral_norm(layers: Layers) -> float:
-    """``kappa``: the largest spectral norm of any weight matrix."""
+    """Return ``kappa``, the largest spectral norm of the weight matrices."""
     matrices = [*layers.inputs, *layers.shared, *([] if layers.output is None else [layers.output])]
     return max(float(np.linalg.norm(matrix, 2)) for matrix in matrices)
 
 
 def largest_row_norm(inputs: Floats) -> float:
-    """``B``: the largest Euclidean norm of a row, with the one that stands for biases."""
+    """Return ``B``, the largest Euclidean norm of a row, including the constant one for biases."""
     return float(np.sqrt(1 + np.max(np.sum(inputs**2, axis=1))))
 
 
 def squared_errors(parameters: Parameters, batch: Batch, layout: Layout) -> Floats:
-    """``||f(x) - x||^2`` of every row, the loss of Assumption 2, summed over the sub-networks there are.
+    """Return ``||f(x) - x||^2`` of each row, the loss of Assumption 2, summed over the sub-networks.
 
-    Binary and categorical nodes have no place in the theorem. Here the squared error of their probabilities counts (the
-    Brier score): logistic and softmax change distances by no more than a factor of one, so the
-    perturbation step of the proof carries over.
+    The theorem does not cover binary and categorical nodes. Here their loss is the squared error of the probabilities
+    (the Brier score): the logistic and softmax functions do not increase distances, so the perturbation step of the
+    proof carries over.
 
     Parameters
     ----------
     parameters : Parameters
-        Of all sub-networks, or only of the targets'.
+        Parameters of all sub-networks, or only of those of the targets.
     batch : Batch
         Standardized rows.
     layout : Layout
@@ -108,23 +108,23 @@ def squared_errors(parameters: Parameters, batch: Batch, layout: Layout) -> Floa
     array of shape (rows,)
     """
     n_run = parameters.input_weights.shape[1]
-    run = range(layout.n_nodes - n_run, layout.n_nodes)  # all, or the targets, which stand last
+    run = range(layout.n_nodes - n_run, layout.n_nodes)  # all nodes, or the targets, which come last
     outputs = np.asarray(forward(_float64(parameters), batch.inputs))
     total = np.zeros(len(outputs))
-    for place, k in enumerate(run):
+    for position, k in enumerate(run):
         node = layout.nodes[k]
-        own, truth = outputs[:, place, : node.levels], np.asarray(batch.truth)[:, k, : node.levels]
+        predicted, truth = outputs[:, position, : node.levels], np.asarray(batch.truth)[:, k, : node.levels]
         if node.kind == "binary":
-            own = scipy.special.expit(own)
+            predicted = scipy.special.expit(predicted)
         elif node.kind == "categorical":
-            own = scipy.special.softmax(own, axis=1)
+            predicted = scipy.special.softmax(predicted, axis=1)
         present = 1.0 if batch.observed is None else np.asarray(batch.observed)[:, k]
-        total += present * np.sum((own - truth) ** 2, axis=1)
+        total += present * np.sum((predicted - truth) ** 2, axis=1)
     return total
 
 
 def acyclicity(parameters: Parameters, layout: Layout) -> float:
-    """``R_Theta1`` of eq. 7, in float64; 0 for a network of only the targets, whose edges all point at them."""
+    """Return ``R_Theta1`` of eq. 7, in float64; 0 without sub-networks of features."""
     weights = np.asarray(parameters.input_weights, np.float64)
     if weights.shape[1] < layout.n_nodes:
         return 0.0
@@ -135,10 +135,10 @@ def acyclicity(parameters: Parameters, layout: Layout) -> float:
 def sub_gaussian_factor(losses: ArrayLike) -> float:
     """Estimate ``s^2`` of Assumption 2 from a sample of losses.
 
-    The smallest number with ``mean(exp(t (L - mean L))) <= exp(t^2 s^2 / 2)`` for every ``t > 0``, the mean being that
-    of the sample. It is at least the variance, and larger when the losses have a heavy right tail. Rows that were not
-    seen may be worse than any in the sample, and squared errors of unbounded columns are not sub-Gaussian at all:
-    an estimate, not a guarantee.
+    This is the smallest number with ``mean(exp(t (L - mean L))) <= exp(t^2 s^2 / 2)`` for every ``t > 0``, with means
+    over the sample. It is at least the variance, and larger if the losses have a heavy right tail. It is an estimate,
+    not a guarantee: unseen rows may be worse than any row of the sample, and squared errors of unbounded columns are
+    not sub-Gaussian.
 
     Parameters
     ----------
@@ -155,13 +155,14 @@ def sub_gaussian_factor(losses: ArrayLike) -> float:
     >>> round(s2 / 9, 1)
     1.0
     """
-    off = np.asarray(losses, np.float64)
-    off = off - off.mean()
-    spread = off.std()
+    centred = np.asarray(losses, np.float64)
+    centred = centred - centred.mean()
+    spread = centred.std()
     if spread <= 1e-12 * max(1.0, float(np.abs(losses).max())):
         return 0.0
     factors = [
-        2 * (scipy.special.logsumexp(t * off) - np.log(len(off))) / t**2 for t in np.logspace(-3, 2, 400) / spread
+        2 * (scipy.special.logsumexp(t * centred) - np.log(len(centred))) / t**2
+        for t in np.logspace(-3, 2, 400) / spread
     ]
     return float(max(spread**2, *factors))
 
@@ -170,17 +171,17 @@ def sub_gaussian_factor(losses: ArrayLike) -> float:
 
 
 def zeta(depth: int, largest_row: float, width: int) -> float:
-    """``zeta = M B e sqrt(2 log(2 e h))``."""
+    """Return ``zeta = M B e sqrt(2 log(2 e h))``."""
     return float(depth * largest_row * math.e * np.sqrt(2 * np.log(2 * math.e * width)))
 
 
 def c_1(gamma: float, zeta: float, n_outputs: int, kappa: float, depth: int) -> float:
-    """``C_1 = (zeta (d + 1) kappa^(M - 1) / gamma)^2``, which is ``1 / sigma^2``."""
+    """Return ``C_1 = (zeta (d + 1) kappa^(M - 1) / gamma)^2``, which is ``1 / sigma^2``."""
     return float((zeta * n_outputs * kappa ** (depth - 1) / gamma) ** 2)
 
 
 def gaussian_kl(mean: ArrayLike, sigma: float) -> float:
-    """Kullback-Leibler divergence of ``N(mean, sigma^2 I)`` from ``N(0, sigma^2 I)``, the terms of eq. 12.
+    """Return the Kullback-Leibler divergence of ``N(mean, sigma^2 I)`` from ``N(0, sigma^2 I)``, the terms of eq. 12.
 
     Examples
     --------
@@ -199,45 +200,46 @@ def sharpness(
     n_draws: int = 200,
     random_state: int | np.random.Generator = 0,
 ) -> float:
-    """Measure what ``gamma`` bounds in step 3 of the proof: how far outputs move when weights are perturbed.
+    """Measure the quantity that ``gamma`` bounds in step 3 of the proof: how perturbed weights change the outputs.
 
     Parameters
     ----------
     parameters : Parameters
-        Of one network.
+        Parameters of one network.
     inputs : array of shape (rows, channels)
         Standardized rows.
     sigma : float
         Standard deviation of the Gaussian perturbation of every weight and bias.
     edge_mask : array of shape (channels, sub-networks)
-        Weights that are there; the others stay zero.
+        1 for weights that exist, 0 for weights that stay zero.
     n_draws : int
     random_state : int or Generator
 
     Returns
     -------
     float
-        Largest mean over draws, of all rows, of ``||f_u(x) - f(x)||^2``.
+        The mean over draws of ``||f_u(x) - f(x)||^2`` of the worst row.
     """
     rng = np.random.default_rng(random_state)
-    own = _float64(parameters)
-    before = np.asarray(forward(own, inputs))  # type: ignore[arg-type]
+    unperturbed = _float64(parameters)
+    before = np.asarray(forward(unperturbed, inputs))  # type: ignore[arg-type]
     moved = np.zeros(len(inputs))
     for _ in range(n_draws):
-        drawn: Any = _mapped(own, lambda a: a + sigma * rng.standard_normal(a.shape))
+        drawn: Any = _mapped(unperturbed, lambda a: a + sigma * rng.standard_normal(a.shape))
         drawn = drawn._replace(
-            input_weights=own.input_weights + (drawn.input_weights - own.input_weights) * edge_mask[:, :, None]
+            input_weights=unperturbed.input_weights
+            + (drawn.input_weights - unperturbed.input_weights) * edge_mask[:, :, None]
         )
         moved += np.sum((np.asarray(forward(drawn, inputs)) - before) ** 2, axis=(1, 2))  # type: ignore[arg-type]
     return float(np.max(moved / n_draws))
 
 
-# --- the whole -----------------------------------------------------------------------------------------
+# --- the bound ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class GeneralizationBound:
-    """Right-hand side of Theorem 1 for one network, and everything it is made of.
+    """The right-hand side of Theorem 1 for one network, and its terms.
 
     Attributes
     ----------
@@ -250,22 +252,22 @@ class GeneralizationBound:
     later_squares : float
         ``V_Theta2``: sum of the squared weights of the shared and output layers.
     bias_squares : float
-        Sum of the squared biases, which the paper's networks do not have.
+        Sum of the squared biases; the networks of the paper have none.
     input_squares : float
-        Sum of the squared weights of the input layers: what ``V_Theta1`` stands for in the proof.
+        Sum of the squared weights of the input layers, which ``V_Theta1`` replaces in the proof.
     largest_row : float
-        ``B``, the largest norm of a row, measured.
+        ``B``, the measured largest norm of a row.
     kappa : float
-        Largest spectral norm of a weight matrix, measured.
+        Measured largest spectral norm of the weight matrices.
     depth, width : int
         ``M`` and ``h``.
     n_outputs : int
-        Sub-networks, ``d + 1`` of CASTLE and 1 of a plain network.
+        Number of sub-networks: ``d + 1`` for CASTLE, 1 for a plain network.
     n_rows : int
         ``N``.
     gamma, s2, delta : float
     price_of_gamma : float
-        Added to ``log(8 / delta)`` when gamma was chosen after the fact, 0 otherwise; see :func:`generalization_bound`.
+        Added to ``log(8 / delta)`` if gamma was chosen from the results, otherwise 0; see :func:`generalization_bound`.
     """
 
     empirical_loss: float
@@ -307,12 +309,12 @@ class GeneralizationBound:
 
     @property
     def kl_step_holds(self) -> bool:
-        """Whether the l1 norm of the input layers is at least the sum of their squares, as eq. 12 takes for granted."""
+        """Whether the l1 norm of the input layers is at least the sum of their squares, as eq. 12 assumes."""
         return self.input_squares <= self.input_l1
 
     @property
     def parts(self) -> dict[str, float]:
-        """What each term adds to the bound, by its name in the paper; biases counted with ``V_Theta2``."""
+        """Contribution of each term to the bound, by its name in the paper; biases count as part of ``V_Theta2``."""
         each = 2 / self.n_rows
         return {
             "4 L_N": 4 * self.empirical_loss,
@@ -326,17 +328,17 @@ class GeneralizationBound:
 
     @property
     def total(self) -> float:
-        """Right-hand side, as in the last line of the proof."""
+        """The right-hand side, as in the last line of the proof."""
         return float(sum(self.parts.values()))
 
     @property
     def as_printed(self) -> float:
-        """Right-hand side as in the theorem's statement, with ``1/N`` for ``2/N``."""
+        """The right-hand side as in the statement of the theorem, with ``1/N`` instead of ``2/N``."""
         by_rows = ("R", "C_1 V_Theta1", "C_1 V_Theta2", "log(8/delta)")
         return float(self.total - sum(self.parts[name] for name in by_rows) / 2)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return what each term adds and its share of the whole, and the total below.
+        """Return the contribution of each term, its share of the total, and the total.
 
         Returns
         -------
@@ -347,14 +349,14 @@ class GeneralizationBound:
         return frame.assign(share=frame["adds"] / self.total)
 
     def constants(self) -> pd.Series:
-        """Return everything measured or derived, by name.
+        """Return all measured and derived quantities by name.
 
         Returns
         -------
         Series
         """
         derived = {"zeta": self.zeta, "c_1": self.c_1, "c_2": self.c_2, "sigma": self.sigma}
-        return pd.Series({**{one.name: getattr(self, one.name) for one in fields(self)}, **derived}, name="value")
+        return pd.Series({**{field.name: getattr(self, field.name) for field in fields(self)}, **derived}, name="value")
 
     def plot(self, ax: Axes | None = None, *, test_loss: float | None = None) -> Axes:
         """Draw the terms on a logarithmic scale.
@@ -363,7 +365,7 @@ class GeneralizationBound:
         ----------
         ax : Axes, optional
         test_loss : float, optional
-            Loss on other rows, to be drawn beside it.
+            Loss on other rows, to draw for comparison.
 
         Returns
         -------
@@ -377,11 +379,11 @@ class GeneralizationBound:
         if test_loss is not None:
             shown["loss on other rows"] = test_loss
         colours = ["#364fc7" if k == "bound" else "#d9480f" if k == "loss on other rows" else "#9aa7b4" for k in shown]
-        # Bars of a logarithmic axis start somewhere: a decade below the smallest.
+        # Bars on a logarithmic axis need a starting point: a decade below the smallest value.
         floor = 10 ** (np.floor(np.log10(min(shown.values()))) - 1)
         ax.barh(list(shown), [value - floor for value in shown.values()], left=floor, color=colours)
-        for place, value in enumerate(shown.values()):
-            ax.annotate(f"{value:.3g}", (value, place), (4, 0), textcoords="offset points", va="center", fontsize=8)
+        for position, value in enumerate(shown.values()):
+            ax.annotate(f"{value:.3g}", (value, position), (4, 0), textcoords="offset points", va="center", fontsize=8)
         ax.set(xscale="log", xlim=(floor, max(shown.values()) * 30), xlabel="squared error, all sub-networks")
         ax.set_title("Theorem 1, term by term (logarithmic)", fontsize=10)
         ax.invert_yaxis()
@@ -411,19 +413,20 @@ def generalization_bound(
     Parameters
     ----------
     model : estimator
-        Any fitted estimator of this package: CASTLE, or a plain network, whose only sub-networks are its targets'.
+        Any fitted estimator of this package: CASTLE, or a plain network, which has sub-networks only for its targets.
     X, y : array-like
-        The rows that it was trained on.
+        The training rows.
     delta : float
         Probability that the bound may fail.
     gamma : float, optional
-        How far perturbed outputs may move. By default the power of two that makes the bound smallest; having looked
-        costs ``log(1.5 (|j| + 1) (|j| + 2))`` in the logarithm for ``gamma = 2^j``, so that all powers together fail
+        Largest allowed change of perturbed outputs. By default the power of two that minimizes the bound; this choice
+        adds ``log(1.5 (|j| + 1) (|j| + 2))`` to the logarithm for ``gamma = 2^j``, so that all powers together fail
         with probability ``delta``.
     s2 : float, optional
-        Sub-Gaussian variance factor of the loss. By default estimated by :func:`sub_gaussian_factor` on the rows.
+        Sub-Gaussian variance factor of the loss; by default estimated on the rows by :func:`sub_gaussian_factor`.
     member : int
-        Which network, of an estimator that has several. The squared error of their mean is at most the mean of theirs.
+        Index of the network, for an estimator with several. The squared error of their mean is at most the mean of
+        their squared errors.
 
     Returns
     -------
@@ -457,7 +460,7 @@ def generalization_bound(
         "acyclicity": acyclicity(parameters, layout),
         "input_l1": float(np.sum(np.abs(np.asarray(parameters.input_weights, np.float64)))),
         "later_squares": _squares(later),
-        "bias_squares": _squares([one for one in biases if one is not None]),
+        "bias_squares": _squares([bias for bias in biases if bias is not None]),
         "input_squares": _squares([parameters.input_weights]),
         "largest_row": largest_row_norm(np.asarray(batch.inputs)),
         "kappa": largest_spectral_norm(layers),
@@ -475,7 +478,7 @@ def generalization_bound(
         GeneralizationBound(**measured, gamma=2.0**j, price_of_gamma=float(np.log(1.5 * (abs(j) + 1) * (abs(j) + 2))))
         for j in powers
     ]
-    return min(bounds, key=lambda one: one.total)
+    return min(bounds, key=lambda bound: bound.total)
 
 
 def _powers_around(at_one: GeneralizationBound) -> Sequence[int]:
@@ -486,15 +489,15 @@ def _powers_around(at_one: GeneralizationBound) -> Sequence[int]:
     return range(best - 2, best + 3)
 
 
-def _passing_one_on(matrix: Floats) -> Floats:
-    """Add the column that passes the constant unit on: zeros, and a one in the last row."""
+def _with_constant_unit(matrix: Floats) -> Floats:
+    """Add the column that passes the constant unit on: zeros with a one in the last row."""
     column = np.zeros((*matrix.shape[:-1], 1))
     column[..., -1, 0] = 1
     return np.concatenate([matrix, column], axis=-1)
 
 
 def _squares(arrays: Sequence[Any]) -> float:
-    return float(sum(np.sum(np.square(np.asarray(one, np.float64))) for one in arrays))
+    return float(sum(np.sum(np.square(np.asarray(array, np.float64))) for array in arrays))
 
 
 def _float64(parameters: Parameters) -> Any:

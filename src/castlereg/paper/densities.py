@@ -1,4 +1,4 @@
-"""Densities of the noise of structural models, standardized to mean zero and standard deviation one."""
+"""Noise densities of structural models, standardized to mean zero and standard deviation one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SQRT2, _SQRT3 = math.sqrt(2), math.sqrt(3)
-_GUMBEL_STD = math.pi / math.sqrt(6)  # of the usual Gumbel distribution, whose mean is Euler's constant
+_GUMBEL_STD = math.pi / math.sqrt(6)  # of the standard Gumbel distribution, whose mean is Euler's constant
 
 
 class Density(NamedTuple):
-    """The density of one kind of noise; less than 1e-10 of the draws lie outside ``low`` and ``high``."""
+    """The density of one kind of noise; less than 1e-10 of its mass lies outside ``low`` and ``high``."""
 
     log_density: Callable[[Array], Array]  # -inf outside the support
     low: float

@@ -1,4 +1,4 @@
-"""Errors that no predictor can beat, of a structural model whose equations and noise are known."""
+"""Errors that no predictor can beat, for a structural model with known equations and noise."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from castlereg.synthetic.equations import Equations
 
 Array = NDArray[np.float64]
 
-# The variance of a target needs more rows than the mean of its conditional variance, which differs little by row.
+# Estimating the variance of a target needs more rows than averaging its conditional variance, which varies little.
 VARIANCE_DRAWS: Final = 10
-# Beyond this many standard deviations of its noise, rounding of a value hides the noise.
+# When a value exceeds this number of standard deviations of its noise, rounding hides the noise.
 LARGEST: Final = 1e10
-# Numbers in the grids of one piece of the rows: what fits the cache.
+# Numbers in the grids of one block of rows: as many as fit into the cache.
 PIECE: Final = 2**18
 
 
 class BestError(NamedTuple):
-    """The lowest mean squared error of any predictor: as a share of the target's variance, and as it is."""
+    """The lowest mean squared error of any predictor: as a share of the target's variance, and in its own unit."""
 
     standardized: float
     raw: float
@@ -47,17 +47,17 @@ class BestClassification(NamedTuple):
 def best_error(
     model: KnownWorld, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
 ) -> BestError:
-    """Return the lowest mean squared error of any predictor of a numeric node that sees all other columns.
+    """Return the lowest mean squared error of any predictor of a numeric node from all other columns.
 
     Parameters
     ----------
     model : KnownWorld
     target : str
     n_rows : int
-        Rows over which the conditional variance of the target is averaged; each one is exact, see
-        :mod:`castlereg.paper.posterior`. Ten times as many estimate the variance of the target.
+        Number of rows to average the conditional variance of the target over; each is exact, see
+        :mod:`castlereg.paper.posterior`. The variance of the target is estimated on ten times as many rows.
     random_state : int or Generator
-        Draws the rows.
+        Seed for drawing the rows.
 
     Returns
     -------
@@ -66,13 +66,13 @@ def best_error(
     Raises
     ------
     ValueError
-        If a child of the target has no noise, if values are so large that rounding hides it, or if the target's density
-        given the others has several peaks too narrow for the grid.
+        If a child of the target has no noise, if values are so large that rounding hides the noise, or if the density
+        of the target given the others has several peaks that are too narrow for the grid.
 
     Notes
     -----
-    With ``1 + exp(-x)`` and Laplace noise of standard deviation 0.71 or more the target may have infinite variance: the
-    raw error means something then, the standardized one does not.
+    With ``1 + exp(-x)`` and Laplace noise of standard deviation 0.71 or more the target may have infinite variance:
+    then only the raw error is meaningful, not the standardized one.
 
     Examples
     --------
@@ -98,28 +98,28 @@ def best_error(
     else:
         _check_size(model, children, signals)
         features = model.equations.features[node]
-        found = []
+        variances = []
         for piece in _pieces(signals, GRID * features.size):
             values = model.equations.values(node, piece)
             noise = values - _given(model.equations, node, piece)[0]
-            found.append(conditional_variance(values, noise, std, kind, features, _described(model, node, piece)))
-        raw = float(np.concatenate(found).mean())
+            variances.append(conditional_variance(values, noise, std, kind, features, _described(model, node, piece)))
+        raw = float(np.concatenate(variances).mean())
     return BestError(raw / variance, raw)
 
 
 def parents_only_error(
     model: KnownWorld, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
 ) -> BestError:
-    """Return the lowest mean squared error of any predictor of a numeric node that sees only its parents: its noise.
+    """Return the lowest mean squared error of any predictor of a numeric node from its parents: the noise variance.
 
     Parameters
     ----------
     model : KnownWorld
     target : str
     n_rows : int
-        Ten times as many estimate the variance of the target.
+        The variance of the target is estimated on ten times as many rows.
     random_state : int or Generator
-        Draws the rows.
+        Seed for drawing the rows.
 
     Returns
     -------
@@ -141,16 +141,16 @@ def parents_only_error(
 def best_classification(
     model: KnownWorld, target: str, n_rows: int = 10_000, random_state: int | np.random.Generator = 0
 ) -> BestClassification:
-    """Return the lowest errors of any classifier of a categorical node that sees all other columns.
+    """Return the lowest errors of any classifier of a categorical node from all other columns.
 
     Parameters
     ----------
     model : KnownWorld
     target : str
     n_rows : int
-        Rows over which the expected errors by the exact probabilities are averaged.
+        Number of rows to average the expected errors over; the probabilities of each row are exact.
     random_state : int or Generator
-        Draws the rows.
+        Seed for drawing the rows.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def best_classification(
     Raises
     ------
     ValueError
-        As for :func:`best_error`.
+        Under the same conditions as :func:`best_error`.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def best_classification(
     """
     node = _index(model, target)
     if target not in model.categorical:
-        raise ValueError(f"target={target!r} is numeric: best_error has its lowest squared error")
+        raise ValueError(f"target={target!r} is numeric: use best_error")
     _check_free(model, target)
     children = _children(model, node)
     signals = model.signals(n_rows, random_state)
@@ -190,21 +190,21 @@ def best_classification(
 def _described(model: KnownWorld, node: int, signals: Array) -> list[Child]:
     """Describe the children of a node by their noise in these rows."""
     system = model.equations
-    found: list[Child] = []
+    children: list[Child] = []
     for child in _children(model, node):
         given, values = _given(system, child, signals), system.values(child, signals)
         weights = system.weights[system.signal_slices[child], system.feature_slices[node]]
         if system.n_levels[child]:
-            found.append(CategoricalChild(given, values.astype(np.intp), weights))
+            children.append(CategoricalChild(given, values.astype(np.intp), weights))
         else:
             std = model.noise_stds[child]
             density = DENSITIES[model.noise_kinds[child]]
-            found.append(NumericChild((values - given[0]) / std, weights[0] / std, density))
-    return found
+            children.append(NumericChild((values - given[0]) / std, weights[0] / std, density))
+    return children
 
 
 def _given(system: Equations, node: int, signals: Array) -> Array:
-    """Return the sum of the parents' effects on a node's signals, shape (signals of the node, rows)."""
+    """Return the summed effects of the parents on the signals of a node, shape (signals of the node, rows)."""
     weights = system.weights[system.signal_slices[node]]
     total = np.zeros((len(weights), signals.shape[1]))
     for parent, columns in enumerate(system.feature_slices):
@@ -214,13 +214,13 @@ def _given(system: Equations, node: int, signals: Array) -> Array:
 
 
 def _children(model: KnownWorld, node: int) -> list[int]:
-    """Return the children of a node; raise for one without noise."""
+    """Return the children of a node; raise for a child without noise."""
     children: list[int] = np.flatnonzero(model.edge_weights[node]).tolist()
     for child in children:
         if not model.equations.n_levels[child] and model.noise_stds[child] == 0:
             raise ValueError(
-                f"noise_std of {model.names[child]!r} is 0: a child without noise gives the target away, and the best "
-                "error is that of solving its equation, which is not computed here; give the child some noise"
+                f"noise_std of {model.names[child]!r} is 0: a child without noise determines the target up to solving "
+                "its equation, and the best error is not computed for this case; pass a noise_std above 0"
             )
     return children
 
@@ -232,15 +232,17 @@ def _pieces(signals: Array, numbers_per_row: int) -> Iterator[Array]:
 
 
 def _variance(model: KnownWorld, node: int, signals: Array, rng: np.random.Generator) -> float:
-    """Return the variance of a numeric node: exact for its noise, estimated for what its parents give."""
+    """Return the variance of a numeric node: exact for its noise, estimated for the effects of its parents."""
     given = [_given(model.equations, node, signals)[0]]
     if model.edge_weights[:, node].any():
         for _ in range(VARIANCE_DRAWS - 1):
             given.append(_given(model.equations, node, model.signals(signals.shape[1], rng))[0])
     values = np.concatenate(given)
     variance = model.noise_stds[node] ** 2 + float(values.var())
-    if variance <= (1e-12 * float(np.abs(values).max())) ** 2:  # nothing but rounding
-        raise ValueError(f"target={model.names[node]!r} never varies: there is nothing to predict")
+    if variance <= (1e-12 * float(np.abs(values).max())) ** 2:  # only rounding errors
+        raise ValueError(
+            f"target={model.names[node]!r} is constant, so there is nothing to predict: choose another target"
+        )
     return variance
 
 
@@ -253,14 +255,17 @@ def _index(model: KnownWorld, name: str) -> int:
 def _numeric(model: KnownWorld, target: str) -> int:
     node = _index(model, target)
     if target in model.categorical:
-        raise ValueError(f"target={target!r} is categorical: best_classification has its lowest errors")
+        raise ValueError(f"target={target!r} is categorical: use best_classification")
     _check_free(model, target)
     return node
 
 
 def _check_free(model: KnownWorld, target: str) -> None:
     if target in model.fixed:
-        raise ValueError(f"target={target!r} is held at {model.fixed[target]!r}: there is nothing to predict")
+        value = model.fixed[target]
+        raise ValueError(
+            f"target={target!r} is fixed at {value!r}, so there is nothing to predict: choose another target"
+        )
 
 
 def _check_size(model: KnownWorld, children: list[int], signals: Array) -> None:
@@ -270,5 +275,5 @@ def _check_size(model: KnownWorld, children: list[int], signals: Array) -> None:
             if largest > LARGEST * model.noise_stds[child]:
                 raise ValueError(
                     f"node {model.names[child]!r} reaches {largest:.3g}: rounding hides its noise, and the best error "
-                    "cannot be computed; take smaller weights or fewer edges"
+                    "cannot be computed; use smaller weights or fewer edges"
                 )

@@ -1,8 +1,8 @@
-"""A target given all other columns, row by row, by Bayes.
+"""The posterior of a target given all other columns, row by row, by Bayes' rule.
 
-Given the others, the density of a target ``y`` is proportional to that of its own noise, ``p(y - from parents)``, times
-that of the noise which each child would then have had. With one dimension to integrate over, sums on a grid that is
-drawn around the density are exact to several digits for any function and noise.
+Given the other columns, the density of a target ``y`` is proportional to the density of its own noise,
+``p(y - from parents)``, times the densities of the noise that each child would then have. The integral has one
+dimension, so sums on a grid around the density are exact to several digits for any function and noise.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from castlereg.synthetic.equations import Features
 Array = NDArray[np.float64]
 
 GRID: Final = 512  # points per row
-LEAST: Final = GRID // 3  # points that must fall where the density is; otherwise the grid is drawn closer around it
-ROUNDS: Final = 8  # each draws the grid closer, up to eighty times
-FEWEST: Final = 8  # points of several peaks together; with fewer in one of a hundred rows the shape is unknown
+LEAST: Final = GRID // 3  # minimum number of points within the density; with fewer, the grid is narrowed around it
+ROUNDS: Final = 8  # each narrows the grid, up to eighty times
+FEWEST: Final = 8  # points within all peaks together; with fewer in 1 % of the rows, the shape is not resolved
 NEGLIGIBLE: Final = 16.0  # e^-16 of the highest density, a ten-millionth
 
 
@@ -34,29 +34,29 @@ class NumericChild(NamedTuple):
     kind: Density
 
     def log_likelihood(self, change: Array) -> Array:
-        """Return the log-density if the target's features changed, from shape (rows, points, features)."""
+        """Return the log-density after a change of the target's features, of shape (rows, points, features)."""
         return self.kind.log_density(self.noise[:, None] - change @ self.weights)
 
 
 class CategoricalChild(NamedTuple):
-    """A categorical child: scores of its levels, shape (levels, rows), the level it has, and the target's effect."""
+    """A categorical child: scores of its levels, shape (levels, rows), its level, and the target's effect."""
 
     scores: Array
     level: NDArray[np.intp]
     weights: Array  # (levels, features)
 
     def log_likelihood(self, change: Array) -> Array:
-        """Return the log-probability of the level, as for numeric children."""
+        """Return the log-probability of the level after a change of the target's features."""
         scores = self.scores.T[:, None] + change @ self.weights.T
-        found = np.take_along_axis(log_softmax(scores, axis=-1), self.level[:, None, None], axis=-1)
-        return np.asarray(found[..., 0])
+        logs = np.take_along_axis(log_softmax(scores, axis=-1), self.level[:, None, None], axis=-1)
+        return np.asarray(logs[..., 0])
 
 
 Child = NumericChild | CategoricalChild
 
 
 def merged(children: list[Child]) -> list[Child]:
-    """Replace numeric children with Gaussian noise by one as informative, if the target has a single feature.
+    """Replace numeric children with Gaussian noise by one equivalent child, if the target has a single feature.
 
     With ``e_c`` the noise and ``w_c`` the weight of child c, ``sum (e_c - w_c t)^2`` depends on t as
     ``(sum w_c e_c / w - w t)^2`` with ``w^2 = sum w_c^2``.
@@ -71,29 +71,29 @@ def merged(children: list[Child]) -> list[Child]:
     weights = np.concatenate([child.weights for child in gaussian])
     size = float(np.sqrt(np.sum(weights**2)))
     noise = np.sum([w / size * child.noise for w, child in zip(weights, gaussian, strict=True)], axis=0)
-    one = NumericChild(noise, np.array([size]), DENSITIES["gaussian"])
-    return [one, *(child for child in children if not any(child is other for other in gaussian))]
+    equivalent = NumericChild(noise, np.array([size]), DENSITIES["gaussian"])
+    return [equivalent, *(child for child in children if not any(child is other for other in gaussian))]
 
 
 def level_posterior(prior: Array, levels: NDArray[np.intp], features: Features, children: list[Child]) -> Array:
-    """Return the log-probability of each level of a categorical target given the rest.
+    """Return the log-probability of each level of a categorical target given the other columns.
 
     Parameters
     ----------
     prior : array of shape (levels, rows)
         Log-probabilities given the parents, up to a constant.
     levels : array of int, shape (rows,)
-        The true ones, on which the noise of the children rests.
+        True levels of the target, which the noise of the children refers to.
     features : Features
-        Of the target.
+        Features of the target.
     children : list
 
     Returns
     -------
     array of shape (rows, levels)
     """
-    every = features.apply(np.arange(len(prior), dtype=np.float64)).T
-    change = every - every[levels][:, None]
+    by_level = features.apply(np.arange(len(prior), dtype=np.float64)).T
+    change = by_level - by_level[levels][:, None]
     total = prior.T.copy()
     for child in children:
         total += child.log_likelihood(change)
@@ -103,18 +103,18 @@ def level_posterior(prior: Array, levels: NDArray[np.intp], features: Features, 
 def conditional_variance(
     values: Array, noise: Array, noise_std: float, kind: Density, features: Features, children: list[Child]
 ) -> Array:
-    """Return the variance of a numeric target given the rest.
+    """Return the variance of a numeric target given the other columns.
 
     Parameters
     ----------
     values : array of shape (rows,)
-        True values of the target, on which the noise of the children rests.
+        True values of the target, which the noise of the children refers to.
     noise : array of shape (rows,)
-        Its noise, in its units.
+        Noise of the target, in the unit of the target.
     noise_std : float
     kind : Density
     features : Features
-        Of the target.
+        Features of the target.
     children : list
 
     Returns
@@ -128,7 +128,7 @@ def conditional_variance(
 
     Examples
     --------
-    A child with the same noise, into which the target goes with weight 1, halves the variance:
+    A child with the same noise and an edge weight of 1 halves the variance:
 
     >>> import numpy as np
     >>> from castlereg.synthetic.equations import node_features
@@ -141,7 +141,7 @@ def conditional_variance(
     children = merged(children)
 
     def log_density(shift: Array) -> Array:
-        """Return the log-density of the target at its true value plus a shift, from and to shape (rows, points)."""
+        """Return the log-density of the target at its true value plus a shift; both have shape (rows, points)."""
         total = kind.log_density((noise[:, None] + shift) / noise_std)
         moved = features.apply((values[:, None] + shift).ravel()).reshape(features.size, *shift.shape)
         change = moved - features.apply(values)[:, :, None]
@@ -153,10 +153,10 @@ def conditional_variance(
 
 
 def _variance(log_density: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Return the variance of densities between bounds, around a value 0 that is known to have density.
+    """Return the variance of densities between bounds; the density at 0 is positive.
 
-    A density whose support is narrower than a cell can fall between the points of the first grid; since 0 is in it, the
-    next grid is drawn around 0.
+    A density whose support is narrower than a cell may lie between the points of the first grid. Because its support
+    contains 0, the next grid is centred on 0.
     """
     at_zero = log_density(np.zeros((len(low), 1)))[:, 0]
     cells = np.arange(GRID)
@@ -164,9 +164,9 @@ def _variance(log_density: Callable[[Array], Array], low: Array, high: Array) ->
         step = (high - low) / GRID
         points = low[:, None] + step[:, None] * (cells + 0.5)
         logs = log_density(points)
-        kept = logs > np.maximum(logs.max(axis=1), at_zero)[:, None] - NEGLIGIBLE
-        count = kept.sum(axis=1)
-        first, last = kept.argmax(axis=1), GRID - 1 - kept[:, ::-1].argmax(axis=1)
+        relevant = logs > np.maximum(logs.max(axis=1), at_zero)[:, None] - NEGLIGIBLE
+        count = relevant.sum(axis=1)
+        first, last = relevant.argmax(axis=1), GRID - 1 - relevant[:, ::-1].argmax(axis=1)
         if ((count > 0) & (last - first >= LEAST)).all():
             break
         inner_low = np.where(count, low + (first - 1) * step, 0)
@@ -175,10 +175,10 @@ def _variance(log_density: Callable[[Array], Array], low: Array, high: Array) ->
             np.maximum(low, np.minimum(inner_low, -step)),
             np.minimum(high, np.maximum(inner_high, step)),
         )
-    if np.mean(count < FEWEST) > 0.01:  # peaks far apart and narrow: no grid around all of them is fine enough
+    if np.mean(count < FEWEST) > 0.01:  # narrow peaks far apart: no grid around all of them is fine enough
         raise ValueError(
-            "given the other columns, the target's density has several peaks too narrow for a grid, so that its best "
-            "error cannot be computed; take smaller weights or more noise"
+            "given the other columns, the density of the target has several peaks too narrow for a grid, so its "
+            "best error cannot be computed; use smaller weights or more noise"
         )
     density = np.exp(logs - logs.max(axis=1, keepdims=True))
     density /= density.sum(axis=1, keepdims=True)

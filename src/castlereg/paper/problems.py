@@ -1,4 +1,4 @@
-"""Problems as in the paper's synthetic experiments: a random graph, a target, training and test rows."""
+"""Problems of the paper's synthetic experiments: a random graph, a target, training and test rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from castlereg.synthetic import KnownWorld, random_dag
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Rows to learn from, rows to test on, and the truth about both.
+    """Training rows, test rows and the model that generated them.
 
     Attributes
     ----------
     X, y, X_test, y_test : DataFrame, Series
         The target is called ``Y``.
     model : KnownWorld
-        Where the rows come from.
+        The structural model that generated the rows.
     """
 
     X: pd.DataFrame
@@ -39,7 +39,7 @@ class Problem:
 
     @cached_property
     def best_error(self) -> BestError:
-        """Error of the best possible predictor of ``Y`` from all of ``X``; computed when first asked for."""
+        """Error of the best possible predictor of ``Y`` from all columns of ``X``; computed on first access."""
         return best_error(self.model, "Y")
 
 
@@ -61,20 +61,20 @@ def random_problem(
     Parameters
     ----------
     n_nodes : int
-        Nodes of the graph, the target among them; the paper has 10, 50, 100 and 150.
+        Number of nodes, including the target; the paper uses 10, 50, 100 and 150.
     n_rows : int, optional
-        Training rows, 50 per node by default as in the paper.
+        Number of training rows; by default 50 per node, as in the paper.
     role : {"with_parents", "without_parents", "any"}
         See :func:`castlereg.paper.choose_target`.
     n_noise_columns : int
-        Further columns of standard normal noise; the paper has 0 to 100.
+        Number of additional columns of standard normal noise; the paper uses 0 to 100.
     function, noise : str
-        See :class:`castlereg.synthetic.KnownWorld`. Linear sums along a complete graph double from node to node:
-        they stay finite (2**149 for 150 nodes), but other columns then predict the target up to rounding.
+        See :class:`castlereg.synthetic.KnownWorld`. In a complete linear graph, values double from node to
+        node: they stay finite (2**149 for 150 nodes), but other columns then predict the target up to rounding.
     noise_std : float, optional
         By default drawn between 0.3 and 1, as in the paper.
     branching : float, optional
-        Edges per node; by default drawn, see :func:`castlereg.synthetic.random_dag`.
+        Edges per node; drawn by default, see :func:`castlereg.synthetic.random_dag`.
     n_test_rows : int
     random_state : int or Generator
 
@@ -98,7 +98,7 @@ def random_problem(
     check_integer("n_test_rows", n_test_rows)
     target = choose_target(dag, role, rng)
     dag = dag.rename(index={target: "Y"}, columns={target: "Y"})
-    drawn_std = rng.uniform(0.3, 1.0)  # drawn in any case, so that giving it changes nothing else
+    drawn_std = rng.uniform(0.3, 1.0)  # always drawn, so that passing noise_std changes nothing else
     if noise_std is None:
         noise_std = drawn_std
     check_number("noise_std", noise_std, least=0)

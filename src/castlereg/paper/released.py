@@ -1,4 +1,4 @@
-"""CASTLE as the authors' released code has it, which departs from the paper."""
+"""CASTLE as in the authors' released code, which differs from the paper."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from castlereg.regularizers.protocol import Pass
 class ReleasedCastle(Castle):
     """The objective of the authors' released code.
 
-    The reconstruction is summed over the rows of a batch where the supervised loss is a mean, lambda multiplies
-    the supervised loss, the acyclicity term is ``h + h**2 / 2`` with a series that stops at the ninth power, and the
-    sparsity term is a group norm.
+    It differs from the paper in four points: the reconstruction is summed over the rows of a batch, while the
+    supervised loss is a mean; lambda multiplies the supervised loss; the acyclicity term is ``h + h**2 / 2`` with a
+    series that stops at the ninth power; and the sparsity term is a group norm.
 
     Parameters
     ----------
@@ -44,13 +44,15 @@ class ReleasedCastle(Castle):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.objective == "graph":
-            raise ValueError("the released code has a fixed penalty: leave objective at 'prediction'")
+            raise ValueError(
+                "objective='graph' cannot be combined with the released code, which has a fixed penalty: drop it"
+            )
 
     def total(self, terms: dict[str, Array], seen: Pass) -> Array:
         """Combine the terms."""
         rows = jnp.sum(seen.batch.weight > 0)
         size = terms["sparsity"] + terms["capacity"]
-        supervised = (self.reg_lambda - 1) * seen.supervised  # which is in the loss once already
+        supervised = (self.reg_lambda - 1) * seen.supervised  # the loss already contains it once
         return supervised + rows * terms["reconstruction"] + terms["acyclicity"] + self.reg_beta * size
 
     def acyclicity_term(self, seen: Pass) -> Array:
@@ -62,7 +64,7 @@ class ReleasedCastle(Castle):
 def released_start(
     layout: Layout, hidden_layer_sizes: tuple[int, ...], seed: np.random.SeedSequence, nodes: tuple[int, ...]
 ) -> Parameters:
-    """Draw the released code's starting weights: all input layers alike, output layers normal with sd 1."""
+    """Draw the initial weights of the released code: equal input layers, normal output layers with sd 1."""
     start = initialize(layout, hidden_layer_sizes, seed, nodes=nodes)
     shape = start.input_weights.shape
     rng = network_stream(seed, OfNetwork.SHARED_LAYERS, 0)
@@ -76,10 +78,10 @@ def released_start(
 
 
 def released_options(reg_beta: float = 5.0, reg_lambda: float = 1.0, **castle: Any) -> dict[str, Any]:
-    """Return the options with which an estimator trains as the released code does.
+    """Return estimator options that train in the same way as the released code.
 
-    Two hidden layers of width 32, its own start, batches that are drawn independently, and checkpoints and patience
-    from epoch 50 on.
+    These are two hidden layers of width 32, the initial weights of that code, independently drawn batches, and
+    checkpoints and patience from epoch 50 on.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Choosing a target in a graph, and the roles of the other nodes towards it."""
+"""Choice of a target in a graph, and the roles of the other nodes relative to it."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ ROLES: Final = ("any", "with_parents", "without_parents")
 
 
 class Roles(NamedTuple):
-    """The nodes of a graph by their role towards a target; each is in one list only, the first that fits."""
+    """The nodes of a graph by their role relative to a target; each node is only in the first list that fits."""
 
     parents: list[str]  # causes of the target
     children: list[str]  # effects of the target
     spouses: list[str]  # other causes of the target's effects
     siblings: list[str]  # other effects of the target's causes
-    distant: list[str]  # joined to the target by some other path, whatever the direction of its edges
-    unrelated: list[str]  # joined to the target by no path: the paper's noise variables
+    distant: list[str]  # connected to the target by another path, regardless of edge directions
+    unrelated: list[str]  # not connected to the target: the paper's noise variables
 
 
 def roles(dag: pd.DataFrame, target: str) -> Roles:
-    """Sort the nodes of a graph by their role towards a target.
+    """Sort the nodes of a graph by their role relative to a target.
 
     Parameters
     ----------
     dag : DataFrame
-        ``dag.loc[cause, effect]`` is not 0 where there is an edge.
+        ``dag.loc[cause, effect]`` is nonzero for an edge.
     target : str
 
     Returns
@@ -42,8 +42,8 @@ def roles(dag: pd.DataFrame, target: str) -> Roles:
     Examples
     --------
     >>> from castlereg.synthetic import example_dag
-    >>> around = roles(example_dag(), "Y")
-    >>> around.parents, around.children, around.spouses, around.siblings, around.distant
+    >>> by_role = roles(example_dag(), "Y")
+    >>> by_role.parents, by_role.children, by_role.spouses, by_role.siblings, by_role.distant
     (['X2', 'X3'], ['X8', 'X9'], ['X6'], ['X5', 'X7'], ['X1', 'X4'])
     """
     edges, names = edge_weights(dag) != 0, list(dag.columns)
@@ -51,25 +51,25 @@ def roles(dag: pd.DataFrame, target: str) -> Roles:
         raise ValueError(f"target={target!r} is not a node; the nodes are {', '.join(map(str, names))}")
     node = names.index(target)
     parents, children = edges[:, node], edges[node]
-    _, part = connected_components(edges, connection="weak")
+    _, component = connected_components(edges, connection="weak")
     groups = (
         parents,
         children,
         edges[:, children].any(axis=1),
         edges[parents].any(axis=0),
-        part == part[node],
+        component == component[node],
         np.ones(len(names), dtype=bool),
     )
-    left = np.arange(len(names)) != node
+    remaining = np.arange(len(names)) != node
     by_role = []
     for group in groups:
-        by_role.append([names[k] for k in np.flatnonzero(group & left)])
-        left = left & ~group
+        by_role.append([names[k] for k in np.flatnonzero(group & remaining)])
+        remaining = remaining & ~group
     return Roles(*by_role)
 
 
 def choose_target(dag: pd.DataFrame, role: str = "any", random_state: int | np.random.Generator = 0) -> str:
-    """Choose a target at random among the nodes of a role.
+    """Choose a random target among the nodes with a role.
 
     Parameters
     ----------
@@ -91,13 +91,15 @@ def choose_target(dag: pd.DataFrame, role: str = "any", random_state: int | np.r
     check_choice("role", role, ROLES)
     edges = edge_weights(dag) != 0
     has_parents, has_children = edges.any(axis=0), edges.any(axis=1)
-    fitting = {
+    candidates = {
         "any": np.ones(len(dag), dtype=bool),
         "with_parents": has_parents,
         "without_parents": has_children & ~has_parents,
     }[role]
-    if not fitting.any():
-        raise ValueError(f"role={role!r}: the graph of {len(dag)} nodes and {edges.sum()} edges has no such node")
+    if not candidates.any():
+        raise ValueError(
+            f"role={role!r}: the graph of {len(dag)} nodes and {edges.sum()} edges has no such node: choose another"
+        )
     rng = np.random.default_rng(random_state)
-    chosen: str = dag.columns[rng.choice(np.flatnonzero(fitting))]
+    chosen: str = dag.columns[rng.choice(np.flatnonzero(candidates))]
     return chosen

@@ -80,10 +80,10 @@ def test_names_in_any_case(name: str) -> None:
         ("heart", "did you mean 'statlog_heart'"),
         ("wine_quality", "'wine_quality_white'"),
         ("../boston_housing", "did you mean 'boston_housing'"),
-        ("/etc/passwd", "there are boston_housing, "),
-        ("", "there are boston_housing, "),
-        (None, "there are boston_housing, "),
-        (["BH"], "there are"),
+        ("/etc/passwd", "choose from boston_housing, "),
+        ("", "choose from boston_housing, "),
+        (None, "choose from boston_housing, "),
+        (["BH"], "choose from"),
         ("sachs", r"load_graph_data\('sachs'\)"),
         ("tuebingen_pairs", r"load_pairs\(\)"),
     ],
@@ -97,5 +97,5 @@ def test_unknown_graphs_are_refused() -> None:
     assert find_graph("Asia").name == "asia"
     with pytest.raises(ValueError, match="did you mean 'sachs_observational'"):
         find_graph("sachs_observation")
-    with pytest.raises(ValueError, match="there are sachs, sachs_observational, asia, alarm"):
+    with pytest.raises(ValueError, match="choose from sachs, sachs_observational, asia, alarm"):
         find_graph("tuebingen_pairs")

@@ -125,7 +125,7 @@ def test_another_table_from_the_origin_is_refused_and_not_kept(
     frame = made_up.make("facebook_metrics.csv")
     uci(monkeypatch, 368, lambda: frame.iloc[1:])
     with pytest.raises(
-        ValueError, match="what UCI's dataset 368 sends is not the table of the catalogue: 5 rows where 6"
+        ValueError, match="the download from UCI's dataset 368 is not the table of the catalogue: 5 rows instead of 6"
     ):
         load("FB")
     uci(monkeypatch, 368, lambda: frame.drop(columns="like"))
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_written_costs_a_warning(made_up: MadeUp, monkey
     frame = made_up.make("boston_housing.csv")
     openml(monkeypatch, 531, lambda: frame)
     made_up.second.parent.write_text("a file where a folder should be")
-    with pytest.warns(UserWarning, match=r"boston_housing\.csv was downloaded but cannot be kept"):
+    with pytest.warns(UserWarning, match=r"boston_housing\.csv was downloaded but cannot be saved"):
         table = load("BH")
     assert table.source == "OpenML's dataset 531"
     assert len(table.X) == 6

@@ -60,7 +60,7 @@ def test_a_corrupted_table_or_list_of_edges_is_refused(real_folder: Path, folder
     for file, rows in (("bnlearn_asia_edges.csv", 8), ("bnlearn_asia.csv", 5000)):
         whole = (first / file).read_text()
         (first / file).write_text(whole[: whole.rstrip().rindex("\n") + 1])
-        with pytest.raises(ValueError, match=f"{rows - 1} rows where {rows} belong"):
+        with pytest.raises(ValueError, match=f"{rows - 1} rows instead of {rows}"):
             load_graph_data("asia")
         (first / file).write_text(whole)
     reversed_edges = (first / "bnlearn_asia_edges.csv").read_text().replace("A,T", "T,A")
@@ -71,10 +71,10 @@ def test_a_corrupted_table_or_list_of_edges_is_refused(real_folder: Path, folder
 
 def test_what_is_not_there_is_named(folders: tuple[Path, Path]) -> None:
     with pytest.raises(
-        FileNotFoundError, match=r"(?s)sachs\.csv was looked for.*it has to be put there by hand.*sachs05"
+        FileNotFoundError, match=r"(?s)sachs\.csv is not in .*it has to be placed there by hand.*sachs05"
     ):
         load_graph_data("sachs")
-    with pytest.raises(FileNotFoundError, match=r"tuebingen_pairs\.csv was looked for"):
+    with pytest.raises(FileNotFoundError, match=r"tuebingen_pairs\.csv is not in "):
         load_pairs()
     with pytest.raises(ValueError, match="variant='18_edges' is not one of 'default', '20_edges'"):
         load_graph_data("sachs", variant="18_edges")

@@ -135,9 +135,9 @@ def test_a_wrong_variant_names_those_there_are() -> None:
 
 
 def test_what_has_no_meaning_raises(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="target='RM': boston_housing has its own target, 'MEDV': leave target out"):
+    with pytest.raises(ValueError, match="target='RM': boston_housing has the fixed target 'MEDV'"):
         load("BH", target="RM")
-    with pytest.raises(ValueError, match="iris comes with scikit-learn, not from a file"):
+    with pytest.raises(ValueError, match="iris is part of scikit-learn"):
         load("iris", path=tmp_path / "iris.csv")
 
 

@@ -39,8 +39,8 @@ def corrupted(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
     swapped = list(frame.columns)
     swapped[3], swapped[5] = swapped[5], swapped[3]
     return {
-        "a dropped row": (text(frame.iloc[1:]), "5 rows where 6 belong"),
-        "columns that changed places": (text(frame[swapped]), "columns in another order: 'RM' where 'CHAS' belongs"),
+        "a dropped row": (text(frame.iloc[1:]), "5 rows instead of 6"),
+        "columns that changed places": (text(frame[swapped]), "columns in another order: 'RM' instead of 'CHAS'"),
         "headers that changed places": (text(frame.set_axis(swapped, axis=1)), "columns in another order"),
         "values that changed columns": (text(frame.assign(CHAS=frame["RM"], RM=frame["CHAS"])), "column 'CHAS' has"),
         "a changed cell": (text(one_cell), "column 'RM' has"),
@@ -48,10 +48,10 @@ def corrupted(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
             text(frame.rename(columns={"MEDV": "price"})),
             "no column 'MEDV'; an unknown column 'price'",
         ),
-        "no header": (frame.to_csv(index=False, header=False), "5 rows where 6 belong"),
+        "no header": (frame.to_csv(index=False, header=False), "5 rows instead of 6"),
         "a truncated file": (text(frame)[:-10], "column "),
-        "another separator": (frame.to_csv(index=False, sep=";"), "1 columns where 14 belong"),
-        "an HTML page": ("<!DOCTYPE html>\n<html><body>Not found</body></html>\n", "1 columns where 14 belong"),
+        "another separator": (frame.to_csv(index=False, sep=";"), "1 columns instead of 14"),
+        "an HTML page": ("<!DOCTYPE html>\n<html><body>Not found</body></html>\n", "1 columns instead of 14"),
         "an HTML page with commas": ("<!DOCTYPE html>\n<a title='x, y, z'>\n", "is not a comma-separated table"),
         "nothing": ("", "is not a comma-separated table"),
     }
@@ -82,8 +82,8 @@ def test_a_refusal_says_what_to_do(made_up: MadeUp, frame: pd.DataFrame) -> None
     with pytest.raises(ValueError) as refused:
         load("BH")
     assert str(refused.value) == (
-        f"boston_housing.csv: 5 rows where 6 belong. The file {path} is not the table of the catalogue: "
-        "delete it or put a whole copy in its place"
+        f"boston_housing.csv: 5 rows instead of 6. The file {path} is not the table of the catalogue: "
+        "delete it, or replace it with a complete copy"
     )
 
 
@@ -93,8 +93,8 @@ def test_a_file_that_is_not_there_says_where_to_put_it(made_up: MadeUp, frame: p
     message = str(absent.value)
     for part in (
         f"{made_up.first} (CASTLEREG_DATA), {made_up.second} (the user's data folder)",
-        "downloads are switched off",
-        "Put it there as boston_housing.csv: comma-separated, 6 rows and 14 columns, with the header CRIM, ZN, ",
+        "downloads are disabled",
+        "Save it there as boston_housing.csv: comma-separated, 6 rows and 14 columns, with the header CRIM, ZN, ",
         "https://www.openml.org/d/531",
     ):
         assert part in message

@@ -44,17 +44,17 @@ def test_the_same_table_in_another_order_of_rows_and_spelling_passes(table: pd.D
 
 
 def test_a_dropped_row(table: pd.DataFrame) -> None:
-    assert remarks(table.drop(index=7), table) == ["29 rows where 30 belong"]
+    assert remarks(table.drop(index=7), table) == ["29 rows instead of 30"]
 
 
 def test_a_doubled_row(table: pd.DataFrame) -> None:
     assert remarks(table.iloc[[0, 0, *range(2, 30)]], table)
-    assert remarks(pd.concat([table, table.iloc[:1]]), table) == ["31 rows where 30 belong"]
+    assert remarks(pd.concat([table, table.iloc[:1]]), table) == ["31 rows instead of 30"]
 
 
 def test_columns_that_changed_places(table: pd.DataFrame) -> None:
     swapped = table[["weight", "size", "kind", "code"]]
-    assert remarks(swapped, table) == ["columns in another order: 'weight' where 'size' belongs"]
+    assert remarks(swapped, table) == ["columns in another order: 'weight' instead of 'size'"]
 
 
 def test_values_that_changed_columns(table: pd.DataFrame) -> None:
@@ -74,7 +74,7 @@ def test_a_changed_cell(table: pd.DataFrame) -> None:
 def test_cells_that_changed_rows(table: pd.DataFrame) -> None:
     mixed = table.assign(size=table["size"].to_numpy()[::-1])
     (remark,) = remarks(mixed, table)
-    assert remark == "counts and means are right, but cells have other values or stand in other rows"
+    assert remark == "counts and means match, but some cells have other values or are in other rows"
 
 
 def test_a_lost_cell_another_level_and_text_for_numbers(table: pd.DataFrame) -> None:
@@ -83,15 +83,15 @@ def test_a_lost_cell_another_level_and_text_for_numbers(table: pd.DataFrame) -> 
     changed.loc[1, "kind"] = "d"
     changed.loc[2, "code"] = "two"
     assert remarks(changed, table) == [
-        "column 'size' has 1 missing cells where 0 belong",
+        "column 'size' has 1 missing values instead of 0",
         "column 'kind' has other counts of its values",
-        "column 'code' has text where numbers belong",
+        "column 'code' has text instead of numbers",
     ]
 
 
 def test_changed_headers(table: pd.DataFrame) -> None:
     assert remarks(table.rename(columns={"kind": "sort"}), table) == ["no column 'kind'", "an unknown column 'sort'"]
-    assert remarks(table.drop(columns="kind"), table) == ["3 columns where 4 belong", "no column 'kind'"]
+    assert remarks(table.drop(columns="kind"), table) == ["3 columns instead of 4", "no column 'kind'"]
 
 
 def test_of_many_differences_a_few_are_shown() -> None:

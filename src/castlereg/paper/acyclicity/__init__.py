@@ -1,14 +1,14 @@
-"""Other acyclicity functions, to compare with the paper's; give them to ``Castle(acyclicity=...)``.
+"""Other acyclicity functions, for comparison with that of the paper; pass them as ``Castle(acyclicity=...)``.
 
-They keep the contract of :mod:`castlereg.acyclicity`, except that :func:`truncated_series` misses cycles of ten nodes
-and more and overflows where ``A^9`` does; :func:`spectral_radius` says where its gradient is not the exact slope.
+They follow the contract of :mod:`castlereg.acyclicity`, except that :func:`truncated_series` misses cycles of ten or
+more nodes and overflows together with ``A^9``. :func:`spectral_radius` documents where its gradient is not exact.
 
 ========================  ==========================  ==================================  ==================
 function                  h(A)                        weight of closed walks of length k  used by
 ========================  ==========================  ==================================  ==================
 :func:`truncated_series`  terms of expm up to A^9     ``1 / k!``, none from 10 on         the released code
 :func:`trace_polynomial`  ``tr (I + A/m)^m - p``      ``C(m, k) / m^k``                   DAG-GNN
-:func:`spectral_radius`   ``rho(A)``                  of another order, see there         NO-BEARS
+:func:`spectral_radius`   ``rho(A)``                  of another order, see its notes         NO-BEARS
 ========================  ==========================  ==================================  ==================
 """
 

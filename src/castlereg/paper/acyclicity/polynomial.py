@@ -13,10 +13,10 @@ from castlereg.acyclicity.exponential import continued, rescaled, squared
 
 @jax.custom_vjp
 def trace_polynomial(adjacency: Array) -> Array:
-    """Trace of a power less the number of nodes, ``h(A) = tr (I + A/m)^m - p`` (Yu et al. 2019).
+    """Return the trace of a matrix power minus the number of nodes, ``h(A) = tr (I + A/m)^m - p`` (Yu et al. 2019).
 
-    Closed walks of length k weigh ``C(m, k) / m^k``, a little less than the ``1 / k!`` of
-    :func:`castlereg.acyclicity.trace_exponential`, to which this tends for a large m.
+    Closed walks of length k have the weight ``C(m, k) / m^k``, slightly less than ``1 / k!`` in
+    :func:`castlereg.acyclicity.trace_exponential`, which is the limit for large m.
 
     Parameters
     ----------
@@ -29,10 +29,10 @@ def trace_polynomial(adjacency: Array) -> Array:
 
     Notes
     -----
-    Yu et al. have ``m = p``; any ``m >= p`` sees cycles of all lengths. Here it is :func:`power`, one more than a power
-    of two: the gradient ``(I + A/m)^(m - 1)``, transposed, takes only squarings, and the value comes from it.
-    The identity is never added, so that nothing cancels and a graph without cycles gives exactly zero.
-    Past e^28 it goes on as :func:`castlereg.acyclicity.trace_exponential` does.
+    Yu et al. use ``m = p``; any ``m >= p`` detects cycles of all lengths. Here m is :func:`power`, one more than a
+    power of two: the gradient, ``(I + A/m)^(m - 1)`` transposed, needs only squarings, and the value follows from it.
+    The identity is never added, so nothing cancels and an acyclic graph gives exactly zero.
+    Above e^28 it continues in the same way as :func:`castlereg.acyclicity.trace_exponential`.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def trace_polynomial(adjacency: Array) -> Array:
 
 
 def power(n_nodes: int) -> int:
-    """Return the smallest ``2^q + 1`` that is not below the number of nodes.
+    """Return the smallest ``2^q + 1`` that is at least the number of nodes.
 
     Examples
     --------

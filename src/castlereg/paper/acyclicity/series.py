@@ -7,9 +7,9 @@ from jax import Array, lax
 
 
 def truncated_series(adjacency: Array) -> Array:
-    """Sum of ``tr A^k / k!`` for k = 1..9, as in the authors' released code.
+    """Return the sum of ``tr A^k / k!`` for k = 1..9, as in the authors' released code.
 
-    Cycles of ten or more nodes cost nothing here; it exists to compare with that code.
+    It does not penalize cycles of ten or more nodes. It exists for comparison with that code.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ def truncated_series(adjacency: Array) -> Array:
     """
     square = _product(adjacency, adjacency)
     cube = _product(square, adjacency)
-    # Nine terms from four products: A^3 times the last three terms, then A^3 times the last six.
+    # Nine terms with four matrix products: A^3 times the last three terms, then A^3 times the last six.
     last_three = adjacency / 5040 + square / 40320 + cube / 362880
     last_six = adjacency / 24 + square / 120 + cube / 720 + _product(cube, last_three)
     return jnp.trace(adjacency + square / 2 + cube / 6 + _product(cube, last_six))
 
 
 def _product(left: Array, right: Array) -> Array:
-    """Multiply in full precision; accelerators would otherwise round the factors to 10 bits."""
+    """Multiply in full precision; by default, accelerators may round the factors to 10 bits."""
     return jnp.matmul(left, right, precision=lax.Precision.HIGHEST)

@@ -12,11 +12,11 @@ from jax import Array, lax
 
 from castlereg.acyclicity.exponential import LARGEST_LOG_VALUE, past_the_exact_range
 
-# Steps at most. Each halves the error of graphs dominated by cycles of two or three nodes, and of dense ones.
+# Maximum number of steps. Each halves the error for dense graphs and graphs dominated by cycles of two or three nodes.
 _STEPS: Final = 100
-# Share of the old vector that is kept. A half is the best there is for eigenvalues anywhere on the circle.
+# Share of the old vector in each step. One half is optimal for eigenvalues anywhere on the circle.
 _DAMPING: Final = 0.5
-# A graph next to one without cycles has a slope next to infinity.
+# Near an acyclic graph, the slope is nearly infinite.
 _STEEPEST: Final = 1e12
 
 
@@ -30,9 +30,9 @@ class _Iteration(NamedTuple):
 
 @jax.custom_vjp
 def spectral_radius(adjacency: Array) -> Array:
-    """Largest absolute eigenvalue, ``h(A) = rho(A)`` (Lee et al. 2019), by power iteration.
+    """Return the largest absolute eigenvalue, ``h(A) = rho(A)`` (Lee et al. 2019), by power iteration.
 
-    A handful of products with a vector, so that the operations grow with p^2 and not p^3.
+    It needs only matrix-vector products, so its cost grows with p^2 instead of p^3.
 
     Parameters
     ----------
@@ -46,23 +46,22 @@ def spectral_radius(adjacency: Array) -> Array:
     Notes
     -----
     Power iteration from the right and from the left gives vectors v and u, ``rho = u^T A v / u^T v`` and the gradient
-    ``u v^T / u^T v``. Every step keeps half of the old vector: on a ring, the plain iteration would go round for ever.
-    Nodes without parents or without children are taken away first, again and again. No node is left of a graph without
-    cycles, which gives exactly zero, with a zero gradient; and every node left has somewhere to go, so that no step
-    divides by zero. It starts with equal weight on the nodes left, and stops when nothing changes, after 100 steps at
-    most.
+    ``u v^T / u^T v``. Every step keeps half of the old vector: on a ring, the plain iteration would cycle forever.
+    First, nodes without parents or without children are removed repeatedly. An acyclic graph has no nodes left, which
+    gives exactly zero with a zero gradient. Every remaining node has parents and children, so no step divides by zero.
+    The iteration starts with equal weights on the remaining nodes, and stops when nothing changes or after 100 steps.
 
-    What to know before using it:
+    Limitations:
 
-    - It is of another order than the others: a loop of two small weights a has ``rho = a``, where the others have
-      ``a^2``.
-    - The gradient sees only the strongest of separate groups of cycles. The others wait for their turn, and when two
-      are level the gradient jumps between them.
-    - The slope has no limit at a graph without cycles (the root of a product has none at zero); it is cut at 1e12.
-    - Absent edges that would close a cycle through nodes taken away have no gradient.
-    - Long cycles with unequal weights, and groups that are nearly level, converge slowly; after 100 steps the value is
-      an estimate.
-    - Past e^28 it goes on as :func:`castlereg.acyclicity.trace_exponential` does.
+    - It is of another order than the other functions: a loop of two small weights a has ``rho = a``, while the others
+      give ``a^2``.
+    - The gradient covers only the strongest of several separate groups of cycles. When two groups are equally strong,
+      the gradient jumps between them.
+    - The slope is unbounded at an acyclic graph (like the root of a product at zero); it is clipped at 1e12.
+    - Absent edges that would close a cycle through removed nodes have no gradient.
+    - Long cycles with unequal weights, and groups of nearly equal strength, converge slowly; after 100 steps the value
+      is an estimate.
+    - Above e^28 it continues in the same way as :func:`castlereg.acyclicity.trace_exponential`.
 
     Examples
     --------
@@ -82,22 +81,22 @@ def _value_and_gradient(adjacency: Array) -> tuple[Array, Array]:
     nodes = _between_cycles(adjacency)
     edges = jnp.where(nodes[:, None] & nodes, adjacency, 0.0)
     largest = edges.max()
-    found = _iterated(edges / jnp.where(largest > 0, largest, 1.0), nodes.astype(edges.dtype))
+    final = _iterated(edges / jnp.where(largest > 0, largest, 1.0), nodes.astype(edges.dtype))
 
-    positive = found.radius > 0
-    radius = jnp.where(positive, found.radius, 1.0)
+    positive = final.radius > 0
+    radius = jnp.where(positive, final.radius, 1.0)
     excess, far = past_the_exact_range(jnp.where(positive, jnp.log(largest) + jnp.log(radius), -jnp.inf))
-    value = jnp.where(excess > 0, far, largest * found.radius)
+    value = jnp.where(excess > 0, far, largest * final.radius)
     flattened = jnp.where(excess > 0, math.exp(LARGEST_LOG_VALUE) / (radius * (1 + excess)) / largest, 1.0)
-    overlap = jnp.maximum(jnp.sum(found.left * found.right), 1 / _STEEPEST)
-    return value, jnp.outer(found.left * (flattened / overlap), found.right)
+    overlap = jnp.maximum(jnp.sum(final.left * final.right), 1 / _STEEPEST)
+    return value, jnp.outer(final.left * (flattened / overlap), final.right)
 
 
 spectral_radius.defvjp(_value_and_gradient, lambda gradient, cotangent: (cotangent * gradient,))
 
 
 def _iterated(adjacency: Array, start: Array) -> _Iteration:
-    """Return what power iteration ends with, for a matrix whose largest entry is 1."""
+    """Return the result of power iteration, for a matrix whose largest entry is 1."""
     tolerance = float(np.finfo(adjacency.dtype).eps) ** 0.7  # 1e-5 for float32
 
     def step(old: _Iteration) -> _Iteration:
@@ -125,14 +124,14 @@ def _damped(old: Array, new: Array) -> Array:
 
 
 def _between_cycles(adjacency: Array) -> Array:
-    """Return which nodes are on a cycle or on a path from one cycle to another; none in a graph without cycles."""
+    """Return which nodes are on a cycle or on a path between cycles; none in an acyclic graph."""
     edges = (adjacency > 0).astype(adjacency.dtype)
 
     def without_ends(state: tuple[Array, Array]) -> tuple[Array, Array]:
-        kept, _ = state
-        among = kept.astype(edges.dtype)
-        still = kept & (edges @ among > 0) & (edges.T @ among > 0)
-        return still, jnp.any(still != kept)
+        nodes, _ = state
+        present = nodes.astype(edges.dtype)
+        remaining = nodes & (edges @ present > 0) & (edges.T @ present > 0)
+        return remaining, jnp.any(remaining != nodes)
 
     everything = (jnp.ones(len(adjacency), dtype=bool), jnp.asarray(True))
     return lax.while_loop(lambda state: state[1], without_ends, everything)[0]

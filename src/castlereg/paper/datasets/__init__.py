@@ -1,4 +1,4 @@
-"""The paper's tables, and tables with a known graph: found or downloaded, checked, and ready to learn from."""
+"""The paper's tables, and tables with a known graph: read from files or downloaded, and checked."""
 
 from castlereg.paper.datasets.catalogue import catalogue
 from castlereg.paper.datasets.catalogue_entry import CatalogueEntry, GraphEntry, Variant

@@ -1,7 +1,7 @@
-"""What there is to load: the paper's 13 tables, tables with a known graph, and those that scikit-learn brings along.
+"""The catalogue: the paper's 13 tables, tables with a known graph, and tables of scikit-learn.
 
-The variants settle what the paper leaves open; each default is the choice that is honest, or that the printed figures
-need. Sizes of the paper sometimes count the target and identifiers and sometimes do not.
+The variants cover choices that the paper leaves open; each default is the sound choice, or the one that the printed
+figures require. Sizes in the paper sometimes include the target and identifiers and sometimes do not.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GRAPHS: Mapping[str, GraphEntry] = MappingProxyType({entry.name: entry for entry
 
 
 def find_table(name: Any) -> CatalogueEntry:
-    """Find a table with a target by its name or by the paper's abbreviation, in any case.
+    """Find a table with a target by its name or its abbreviation in the paper, in any case.
 
     Parameters
     ----------
@@ -45,8 +45,8 @@ def find_table(name: Any) -> CatalogueEntry:
         if key and key in (entry.name, entry.abbreviation.lower()):
             return entry
     if key is not None and key in GRAPHS:
-        how = "load_pairs()" if GRAPHS[key].edges_file is None else f"load_graph_data({key!r})"
-        raise ValueError(f"name={name!r} has no target; it is loaded by castlereg.paper.datasets.{how}")
+        call = "load_pairs()" if GRAPHS[key].edges_file is None else f"load_graph_data({key!r})"
+        raise ValueError(f"name={name!r} has no target: load it with castlereg.paper.datasets.{call}")
     _reject_name(name, "table", [*TABLES, *(entry.abbreviation for entry in TABLE_ENTRIES if entry.abbreviation)])
 
 
@@ -67,26 +67,26 @@ def find_graph(name: Any) -> GraphEntry:
     _reject_name(name, "table with a known graph", list(known))
 
 
-def _reject_name(name: Any, what: str, known: Sequence[str]) -> NoReturn:
+def _reject_name(name: Any, kind: str, known: Sequence[str]) -> NoReturn:
     hint = did_you_mean(name, known, cutoff=0.5) if isinstance(name, str) else ""
-    hint = hint or f"; there are {', '.join(known)}"
-    raise ValueError(f"name={name!r} is not a {what} of the catalogue{hint}")
+    hint = hint or f"; choose from {', '.join(known)}"
+    raise ValueError(f"name={name!r} is not a {kind} of the catalogue{hint}")
 
 
 def all_files() -> set[str]:
-    """Return the names of all files that tables are stored in."""
+    """Return the names of all files of the catalogue."""
     edges = {entry.edges_file for entry in GRAPH_ENTRIES if entry.edges_file is not None}
     return {entry.file for entry in TABLE_ENTRIES if entry.place == "file"} | {e.file for e in GRAPH_ENTRIES} | edges
 
 
 def catalogue() -> pd.DataFrame:
-    """List what there is to load.
+    """List the tables that can be loaded.
 
     Returns
     -------
     DataFrame
-        One row per table, by name: ``abbreviation``, ``title``, ``rows`` and ``columns`` (target and identifiers
-        included), ``paper_size``, ``task``, ``target``, ``kinds`` of the features and ``dropped`` columns of the
+        One row per table, by name: ``abbreviation``, ``title``, ``rows`` and ``columns`` (including target
+        and identifiers), ``paper_size``, ``task``, ``target``, ``kinds`` of the features and ``dropped`` columns of the
         default variant, ``variants``, ``place``, ``page``, ``licence`` and ``citation``. The task of tables for
         :func:`load_graph_data` and :func:`load_pairs` is "causal discovery".
 

@@ -1,4 +1,4 @@
-"""What is known of a table."""
+"""Entries of the catalogue: size, task, columns, source and licence of a table."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ Task = Literal["regression", "classification"]
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to make a problem of a table.
+    """One prediction problem on a table.
 
     Parameters
     ----------
     about : str
+        Description.
     target : str, optional
-        When it is not the table's usual one.
+        Target, if it differs from that of the table.
     task : {"regression", "classification"}, optional
-        When it is not the table's usual one.
+        Task, if it differs from that of the table.
     drop : tuple of str
         Columns that are neither target nor features.
     positive : tuple of int, optional
         Values of the target that become 1; all others become 0.
     missing_codes : mapping of str to number
-        Values that stand for a missing cell, by column.
+        Values that mean "missing", by column.
     """
 
     about: str
@@ -47,22 +48,22 @@ class CatalogueEntry:
     name : str
     title : str
     rows, columns : int
-        Size of the file, target and identifiers included; for a table that users bring, the size in the paper.
+        Size of the file, including target and identifiers; for tables that users provide, the size in the paper.
     task : {"regression", "classification"}
-        Of the default variant.
+        Task of the default variant.
     target : str, optional
-        Of the default variant; None where the user says it.
+        Target of the default variant; None if the user passes it.
     page : str
-        Where it comes from.
+        Web page of the table.
     licence, citation : str
     origin : Origin, optional
-        Where it can be downloaded.
+        Source of downloads.
     place : {"file", "scikit-learn", "user"}
-        Who has it.
+        Whether the table is a file, part of scikit-learn, or provided by the user.
     abbreviation : str
-        Of the paper.
+        Abbreviation in the paper.
     paper_size : (int, int), optional
-        Rows and features that the paper prints.
+        Rows and features as printed in the paper.
     binary, nominal, ordinal : tuple of str
         Columns of these kinds; the others are numeric.
     variants : mapping of str to Variant
@@ -93,7 +94,7 @@ class CatalogueEntry:
 
     @property
     def kinds(self) -> str:
-        """How many features of which kind the default variant has; empty where that is not known."""
+        """Number of features of each kind in the default variant; empty if unknown."""
         if self.place == "user":
             return ""
         dropped = {*self.variants["default"].drop, self.target}
@@ -116,9 +117,9 @@ class GraphEntry:
     page, licence, citation : str
     file : str
     edges_file : str, optional
-        With columns ``cause`` and ``effect``; None for pairs.
+        File with columns ``cause`` and ``effect``; None for pairs.
     variants : mapping of str to str
-        For every graph the 0/1 column of the edges' file that marks its edges; "" for all edges.
+        For each graph, the 0/1 column of the edges file that marks its edges; "" for all edges.
     """
 
     name: str

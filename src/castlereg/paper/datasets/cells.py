@@ -1,6 +1,6 @@
-"""Cells of a table: as text in files, in one spelling to compare them by, and as numbers and levels to learn from.
+"""Cells of a table: as text, in a normalized spelling for comparisons, and as numbers and levels for training.
 
-A file is read as text first, so that what is checked is what the file says.
+Files are read as text first, so the checks see the exact content of the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def read_cells(path: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of text; a row that ends early is filled up with empty cells.
+        Text cells; short rows are filled with empty cells.
     """
     try:
         lines = pd.read_csv(path, header=None, dtype=object, na_filter=False, encoding="utf-8-sig")
@@ -39,9 +39,9 @@ def read_cells(path: Path) -> pd.DataFrame:
 
 
 def as_cells(frame: pd.DataFrame) -> pd.DataFrame:
-    """Write numbers and text of a frame as text.
+    """Convert the numbers and text of a frame to text.
 
-    Numbers keep 15 digits: those that a decimal number in a file has, whichever way it was read.
+    Numbers keep 15 digits, the digits of a decimal number in a file, regardless of how it was read.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def as_cells(frame: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Of text, empty for missing values.
+        Text cells, empty for missing values.
 
     Examples
     --------
@@ -66,19 +66,19 @@ def _written(cell: object) -> str:
 
 
 def in_one_spelling(cells: pd.DataFrame) -> pd.DataFrame:
-    """Write equal cells equally: ``18.00`` and ``18``, ``?`` and nothing.
+    """Normalize the spelling of cells: ``18.00`` and ``18`` become equal, and so do ``?`` and an empty cell.
 
-    Twelve digits count, so that a number read by another program, and off by one in the sixteenth, is the same number.
+    Only twelve digits are compared, so numbers read by programs that differ in the sixteenth digit are equal.
 
     Parameters
     ----------
     cells : DataFrame
-        Of text.
+        Text cells.
 
     Returns
     -------
     DataFrame
-        Of text.
+        Text cells.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def in_one_spelling(cells: pd.DataFrame) -> pd.DataFrame:
 def _spelled(cell: str) -> str:
     if cell in ALWAYS_MISSING:
         return ""
-    return f"{float(cell) + 0.0:.12g}" if _NUMBER.fullmatch(cell) else cell  # + 0.0: there is one zero
+    return f"{float(cell) + 0.0:.12g}" if _NUMBER.fullmatch(cell) else cell  # + 0.0 turns -0 into 0
 
 
 def _of_columns(columns: list[list[str]], names: pd.Index) -> pd.DataFrame:
@@ -106,7 +106,7 @@ def _of_columns(columns: list[list[str]], names: pd.Index) -> pd.DataFrame:
 
 
 def numbers_in(column: pd.Series) -> NDArray[np.float64] | None:
-    """Read a column of text as numbers, NaN where missing; None when one cell is neither."""
+    """Convert a text column to numbers, NaN for missing values; return None if a cell is neither."""
     values: dict[str, float] = {}
     for cell in column.unique():
         if cell not in ALWAYS_MISSING and not _NUMBER.fullmatch(cell):
@@ -116,12 +116,12 @@ def numbers_in(column: pd.Series) -> NDArray[np.float64] | None:
 
 
 def typed(cells: pd.DataFrame) -> pd.DataFrame:
-    """Turn text into whole numbers, numbers with NaN for missing values, and categories.
+    """Convert text columns to integers, numbers with NaN for missing values, or categories.
 
     Parameters
     ----------
     cells : DataFrame
-        Of text.
+        Text cells.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Where tables are downloaded from: a class per kind of origin, each with ``fetch``.
+"""Sources of downloads: one class per kind of origin, each with ``fetch``.
 
-What comes back is brought to the columns of the catalogue and checked like any file; nothing here is trusted.
+Downloads are converted to the columns of the catalogue and checked like any file; none is trusted.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SECONDS = 60
 
 
 class Origin(Protocol):
-    """A place on the network that has a table."""
+    """A source on the network that has a table."""
 
     @property
     def title(self) -> str:
-        """Name of the place in messages."""
+        """Name of the source in messages."""
 
     def fetch(self) -> pd.DataFrame:
-        """Download the table, with the origin's own names of columns or the catalogue's."""
+        """Download the table, with the column names of the origin or of the catalogue."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,9 @@ class UciImport:
     number : int
         Number of the table in the repository.
     rows : (str, str), optional
-        Column and value of the rows that belong to the table.
+        Column and value that select the rows of the table.
     renamed : mapping of str to str
-        Columns whose names differ by more than spelling, from the origin's to ours.
+        Columns whose names differ by more than spelling, from the origin's names to ours.
     """
 
     number: int
@@ -51,7 +51,7 @@ class UciImport:
 
     @property
     def title(self) -> str:
-        """Name of the place in messages."""
+        """Name of the source in messages."""
         return f"UCI's dataset {self.number}"
 
     def fetch(self) -> pd.DataFrame:
@@ -60,7 +60,7 @@ class UciImport:
             ucimlrepo = importlib.import_module("ucimlrepo")
         except ImportError:
             raise ImportError("it needs ucimlrepo: pip install 'castlereg[datasets]'") from None
-        with contextlib.redirect_stdout(io.StringIO()):  # a failure prints a list of all datasets
+        with contextlib.redirect_stdout(io.StringIO()):  # ucimlrepo prints a list of all datasets on failure
             table: pd.DataFrame = ucimlrepo.fetch_ucirepo(id=self.number).data.original
         if self.rows is not None:
             column, value = self.rows
@@ -70,7 +70,7 @@ class UciImport:
 
 @dataclass(frozen=True)
 class UciArchive:
-    """A table of the UCI repository that is a file in an archive, which ``ucimlrepo`` does not import.
+    """A table of the UCI repository in an archive that ``ucimlrepo`` cannot import.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class UciArchive:
     member : str
         Name of the file in it.
     separator, decimal : str
-        How the file is written.
+        Format of the file.
     """
 
     number: int
@@ -91,7 +91,7 @@ class UciArchive:
 
     @property
     def title(self) -> str:
-        """Name of the place in messages."""
+        """Name of the source in messages."""
         return f"UCI's dataset {self.number}"
 
     def fetch(self) -> pd.DataFrame:
@@ -111,9 +111,9 @@ class OpenMl:
     ----------
     number : int
     renamed : mapping of str to str
-        Columns whose names differ by more than spelling, from the origin's to ours.
+        Columns whose names differ by more than spelling, from the origin's names to ours.
     recoded : mapping of str to mapping
-        By our names of columns: what the origin's values are in ours.
+        For each column, by our name: our value for each value of the origin.
     """
 
     number: int
@@ -122,7 +122,7 @@ class OpenMl:
 
     @property
     def title(self) -> str:
-        """Name of the place in messages."""
+        """Name of the source in messages."""
         return f"OpenML's dataset {self.number}"
 
     def fetch(self) -> pd.DataFrame:
@@ -138,15 +138,15 @@ class OpenMl:
 
 
 def with_columns(table: pd.DataFrame, columns: Sequence[str], title: str) -> pd.DataFrame:
-    """Pick and order columns whose names differ from ours by case, spaces and signs at most.
+    """Select and order columns; names match ours up to case, spaces and punctuation.
 
     Parameters
     ----------
     table : DataFrame
     columns : sequence of str
-        Our names.
+        Our column names.
     title : str
-        Of the table's origin, for messages.
+        Name of the origin, for messages.
 
     Returns
     -------
@@ -159,9 +159,9 @@ def with_columns(table: pd.DataFrame, columns: Sequence[str], title: str) -> pd.
     ['fixed acidity', 'pH']
     """
     theirs = {_letters(str(name)): name for name in table.columns}
-    absent = [name for name in columns if _letters(name) not in theirs]
-    if absent:
-        raise ValueError(f"{title} has no column {absent[0]!r}; it has {', '.join(map(str, table.columns))}")
+    missing = [name for name in columns if _letters(name) not in theirs]
+    if missing:
+        raise ValueError(f"{title} has no column {missing[0]!r}; its columns are {', '.join(map(str, table.columns))}")
     picked = table[[theirs[_letters(name)] for name in columns]]
     return picked.set_axis(list(columns), axis=1)
 

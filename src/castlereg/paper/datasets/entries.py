@@ -1,4 +1,4 @@
-"""The tables themselves, one entry each; ``catalogue_entry.py`` says what an entry is."""
+"""The entries of the catalogue, one per table; ``catalogue_entry.py`` describes the fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _POLICE = (
 )
 _COMMUNITY = ("state", "county", "community", "communityname", "fold")
 _COMPOUND = ("CAS", "SMILES", "Set")
-_MEMBERSHIP: Mapping[str, float] = MappingProxyType({"Member years": -1806})  # an error of the origin
+_MEMBERSHIP: Mapping[str, float] = MappingProxyType({"Member years": -1806})  # an error in the source
 _PIMA_ZEROS = ("Glucose", "BloodPressure", "SkinThickness", "Insulin", "BMI")
 _BY_SCIKIT_LEARN = "bundled with scikit-learn"
 _TOY_PAGE = "https://scikit-learn.org/stable/datasets/toy_dataset.html"
@@ -181,7 +181,7 @@ TABLE_ENTRIES = (
             "health",
         ),
         variants={
-            "default": Variant("with the earlier grades G1 and G2, which the paper's errors need"),
+            "default": Variant("with the earlier grades G1 and G2, as the errors in the paper require"),
             "without_grades": Variant("without the earlier grades", drop=("G1", "G2")),
         },
     ),
@@ -202,8 +202,10 @@ TABLE_ENTRIES = (
         abbreviation="CM",
         paper_size=(1994, 128),
         variants={
-            "default": Variant("without the 22 columns of which more than half is missing", drop=_COMMUNITY + _POLICE),
-            "all_columns": Variant("all columns but the identifiers", drop=_COMMUNITY),
+            "default": Variant(
+                "without the 22 columns with more than half of their values missing", drop=_COMMUNITY + _POLICE
+            ),
+            "all_columns": Variant("all columns except the identifiers", drop=_COMMUNITY),
         },
     ),
     CatalogueEntry(
@@ -238,7 +240,7 @@ TABLE_ENTRIES = (
         task="classification",
         target="Outcome",
         page="https://www.openml.org/d/37",
-        licence="no formal licence, passed on as public domain",
+        licence="no formal licence, distributed as public domain",
         citation=(
             "Smith, Everhart, Dickson, Knowler and Johannes (1988). Using the ADAP learning algorithm to forecast "
             "the onset of diabetes mellitus. Symposium on Computer Applications in Medical Care, 261-265"
@@ -261,7 +263,7 @@ TABLE_ENTRIES = (
         abbreviation="PD",
         paper_size=(768, 9),
         variants={
-            "default": Variant("as printed: zeros are zeros"),
+            "default": Variant("as in the paper: zeros are zeros"),
             "zeros_missing": Variant(
                 f"impossible zeros of {', '.join(_PIMA_ZEROS)} are missing",
                 missing_codes=dict.fromkeys(_PIMA_ZEROS, 0),
@@ -296,7 +298,7 @@ TABLE_ENTRIES = (
         ),
         variants={
             "default": Variant("five classes: the score", missing_codes=_MEMBERSHIP),
-            "binary": Variant("score 5 (1) or less (0)", positive=(5,), missing_codes=_MEMBERSHIP),
+            "binary": Variant("score 5 (1) or lower (0)", positive=(5,), missing_codes=_MEMBERSHIP),
         },
     ),
     CatalogueEntry(
@@ -329,7 +331,7 @@ TABLE_ENTRIES = (
             "Antal and Hajdu (2014). An ensemble-based system for automatic screening of diabetic retinopathy. "
             "Knowledge-Based Systems 60, 20-27"
         ),
-        origin=UciImport(329, renamed={"exudate3.1": "exudate4"}),  # the origin's header has exudate3 twice
+        origin=UciImport(329, renamed={"exudate3.1": "exudate4"}),  # exudate3 is duplicated in the origin's header
         abbreviation="RP",
         paper_size=(1151, 20),
         binary=("quality", "pre_screening", "am_fm_classification"),
@@ -357,7 +359,7 @@ TABLE_ENTRIES = (
         task="classification",
         target=None,
         page="https://doi.org/10.1093/eurheartj/ehs337",
-        licence="private: to be had from the MAGGIC group alone",
+        licence="private: available only from the MAGGIC group",
         citation=(
             "Pocock and others (2013). Predicting survival in heart failure: a risk score based on 39 372 "
             "patients from 30 studies. European Heart Journal 34, 1404-1413"
@@ -427,7 +429,7 @@ TABLE_ENTRIES = (
     ),
 )
 
-_SACHS_LICENCE = "circulated as public research data"
+_SACHS_LICENCE = "distributed as public research data"
 _SACHS_CITATION = (
     "Sachs, Perez, Pe'er, Lauffenburger and Nolan (2005). Causal protein-signaling networks derived from "
     "multiparameter single-cell data. Science 308, 523-529"
@@ -492,7 +494,7 @@ GRAPH_ENTRIES = (
         rows=99,
         columns=3,
         page="https://webdav.tuebingen.mpg.de/cause-effect/",
-        licence="each pair has its own source, licence not established",
+        licence="each pair has its own source; licences unknown",
         citation=(
             "Mooij, Peters, Janzing, Zscheischler and Schölkopf (2016). Distinguishing cause from effect using "
             "observational data: methods and benchmarks. Journal of Machine Learning Research 17(32)"

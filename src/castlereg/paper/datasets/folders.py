@@ -1,4 +1,4 @@
-"""Where tables are looked for: the folder in ``CASTLEREG_DATA``, then the user's data folder."""
+"""Search path for tables: the folder in ``CASTLEREG_DATA``, then the user's data folder."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ VARIABLE = "CASTLEREG_DATA"
 
 
 def data_folder() -> Path:
-    """Return the user's data folder for castlereg, where its platform keeps such data; downloads go there.
+    """Return the user's data folder for castlereg, the default of the platform; downloads are saved there.
 
     Returns
     -------
     Path
-        It need not exist.
+        The folder may not exist yet.
 
     Examples
     --------
@@ -27,7 +27,7 @@ def data_folder() -> Path:
 
 
 def folders() -> dict[str, Path]:
-    """Return the folders to look in, in order, by what they are called in messages."""
-    own = os.environ.get(VARIABLE)
-    first = {VARIABLE: Path(own)} if own else {}
+    """Return the folders to search, in order, by their names in messages."""
+    custom = os.environ.get(VARIABLE)
+    first = {VARIABLE: Path(custom)} if custom else {}
     return {**first, "the user's data folder": data_folder()}

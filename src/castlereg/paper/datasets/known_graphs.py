@@ -1,4 +1,4 @@
-"""Tables of which the causal graph is known, and pairs of which the cause is."""
+"""Tables with a known causal graph, and pairs with a known cause."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class GraphData:
 
 
 class CauseEffectPair(NamedTuple):
-    """Two variables of which the first causes the second."""
+    """Two variables; the first causes the second."""
 
     name: str
     cause: NDArray[np.float64]
@@ -51,16 +51,16 @@ class CauseEffectPair(NamedTuple):
 
 
 def load_graph_data(name: str, *, variant: str = "default") -> GraphData:
-    """Load a table of which the causal graph is known.
+    """Load a table with a known causal graph.
 
-    Files are looked for and checked as :func:`load` does; they are not downloaded.
+    Files are found and checked in the same way as by :func:`load`, but they are not downloaded.
 
     Parameters
     ----------
     name : {"sachs", "sachs_observational", "asia", "alarm"}
-        The proteins of Sachs et al., with interventions pooled or only observed; samples of two discrete networks.
+        The proteins of Sachs et al., with interventions pooled or observational only; samples of two discrete networks.
     variant : str
-        Of Sachs: "default" is the conventional network of 17 edges, "20_edges" the one of 20.
+        For Sachs: "default" is the conventional network of 17 edges, "20_edges" the network of 20.
 
     Returns
     -------
@@ -79,9 +79,9 @@ def load_graph_data(name: str, *, variant: str = "default") -> GraphData:
     assert entry.edges_file is not None  # pairs are not found by find_graph
     cells, source = stored_table(entry.file, page=entry.page)
     edges, _ = stored_table(entry.edges_file, page=entry.page)
-    marked = entry.variants[variant]
-    if marked:
-        edges = edges[edges[marked] == "1"]
+    mark = entry.variants[variant]
+    if mark:
+        edges = edges[edges[mark] == "1"]
     X = typed(cells)
     dag = pd.DataFrame(0, index=X.columns, columns=X.columns)
     for cause, effect in zip(edges["cause"], edges["effect"], strict=True):
@@ -92,13 +92,13 @@ def load_graph_data(name: str, *, variant: str = "default") -> GraphData:
 def load_pairs(*, path: str | Path | None = None) -> tuple[CauseEffectPair, ...]:
     """Load the Tuebingen cause-effect pairs.
 
-    In every pair the first variable is the cause: swap at random before scoring a method. Numbers and selection of the
-    pairs are those of the catalogue's file, not of the database, and there are no weights.
+    In every pair the first variable is the cause: swap pairs at random before scoring a method. The selection and
+    numbering of the pairs are those of the catalogue's file, not of the database, and pairs have no weights.
 
     Parameters
     ----------
     path : path, optional
-        File to read instead of looking for one.
+        File to read; by default, the catalogue's file is searched for.
 
     Returns
     -------

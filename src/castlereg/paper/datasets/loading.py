@@ -29,9 +29,9 @@ class Dataset:
     task : {"regression", "classification"}
     name, variant : str
     source : str
-        Path of the file, or who else had it.
+        Path of the file, or another source.
     entry : CatalogueEntry
-        What is known of the table: licence, citation, kinds of columns, ...
+        Catalogue entry: licence, citation, kinds of columns, ...
     """
 
     X: pd.DataFrame = field(repr=False)
@@ -53,22 +53,22 @@ def load(
 ) -> Dataset:
     """Load a table of the catalogue.
 
-    It is looked for in the folder that the environment variable ``CASTLEREG_DATA`` names, then in the user's data
-    folder (:func:`data_folder`); then it is downloaded and kept there. However it was had, it is checked: a file that
-    is not the whole table raises, and is never overwritten.
+    The file is searched for in the folder that the environment variable ``CASTLEREG_DATA`` names, then in the user's
+    data folder (:func:`data_folder`). Otherwise the table is downloaded and saved there. Every table is checked: a
+    file that is not the complete table raises, and is never overwritten.
 
     Parameters
     ----------
     name : str
-        Name or the paper's abbreviation, in any case: "boston_housing" or "BH". :func:`catalogue` lists them.
+        Name or abbreviation in the paper, in any case: "boston_housing" or "BH". :func:`catalogue` lists them.
     variant : str
-        Which problem to make of it; see ``catalogue()["variants"]``.
+        Prediction problem on the table; see ``catalogue()["variants"]``.
     path : path, optional
-        File to read instead of looking for one. ME and MG, which are not public, need it.
+        File to read instead. Required for ME and MG, which are not public.
     target : str, optional
-        Target column of the user's file for ME and MG; the other tables have their own.
+        Target column of the user's file for ME and MG; the other tables have a fixed target.
     download : bool
-        Whether to download what is not there.
+        Whether to download a missing table.
 
     Returns
     -------
@@ -86,10 +86,12 @@ def load(
     entry = find_table(name)
     check_choice("variant", variant, entry.variants)
     if target is not None and entry.place != "user":
-        raise ValueError(f"target={target!r}: {entry.name} has its own target, {entry.target!r}: leave target out")
+        raise ValueError(f"target={target!r}: {entry.name} has the fixed target {entry.target!r}: drop this argument")
     if entry.place == "scikit-learn":
         if path is not None:
-            raise ValueError(f"path={str(path)!r}: {entry.name} comes with scikit-learn, not from a file")
+            raise ValueError(
+                f"path={str(path)!r}: {entry.name} is part of scikit-learn, so it is not read from a file: drop path"
+            )
         frame, source = _bundled(entry), "scikit-learn"
     elif entry.place == "user":
         frame, target = _of_user(entry, path, target)
@@ -110,10 +112,10 @@ def _of_user(entry: CatalogueEntry, path: str | Path | None, target: str | None)
     if path is None or target is None:
         rows, columns = entry.paper_size or (entry.rows, entry.columns)
         raise ValueError(
-            f"{entry.name} ({entry.abbreviation}) is not passed on with castlereg, and not downloaded: {entry.licence} "
-            f"({entry.page}). With a file of it, one row per person and a header, call "
+            f"{entry.name} ({entry.abbreviation}) is not part of castlereg and cannot be downloaded: {entry.licence} "
+            f"({entry.page}). If you have a file with one row per person and a header, call "
             f'load("{entry.abbreviation}", path="the file", target="the column to predict"). '
-            f"The paper has {rows} rows and {columns} features"
+            f"The table of the paper has {rows} rows and {columns} features"
         )
     file = TableFile.open(path)
     check_columns([target], file.columns(), file)
@@ -125,7 +127,7 @@ def _of_user(entry: CatalogueEntry, path: str | Path | None, target: str | None)
 def _problem(entry: CatalogueEntry, name: str, frame: pd.DataFrame, target: str | None, source: str) -> Dataset:
     variant = entry.variants[name]
     target = target or variant.target or entry.target
-    assert target is not None  # checked where the user says it
+    assert target is not None  # checked when the user passes it
     for column, code in variant.missing_codes.items():
         frame[column] = frame[column].mask(frame[column] == code)
     y = frame[target]

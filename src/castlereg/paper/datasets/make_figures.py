@@ -1,4 +1,4 @@
-"""Write ``figures.json`` anew: ``python -m castlereg.paper.datasets.make_figures FOLDER``, which holds all tables."""
+"""Rewrite ``figures.json``: ``python -m castlereg.paper.datasets.make_figures FOLDER``, a folder with all tables."""
 
 from __future__ import annotations
 

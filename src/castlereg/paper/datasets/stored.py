@@ -1,4 +1,4 @@
-"""Tables that are files: found, or downloaded and kept, and in either case checked."""
+"""Tables stored as files: found or downloaded, and always checked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castlereg.paper.datasets.download import Origin, with_columns
 from castlereg.paper.datasets.folders import VARIABLE, data_folder, folders
 from castlereg.paper.datasets.verification import Figures, differences, figures_of, known_figures
 
-_MOST_COLUMNS: Final = 40  # of which a message lists the names
+_MOST_COLUMNS: Final = 40  # listed in a message
 
 
 def stored_table(
@@ -25,22 +25,22 @@ def stored_table(
     Parameters
     ----------
     file : str
-        One of the catalogue's.
+        Name of a file of the catalogue.
     page : str
-        Where the table is described, for messages.
+        Web page of the table, for messages.
     origin : Origin, optional
-        Where it can be downloaded.
+        Source of downloads.
     path : path, optional
-        File to read instead of looking for one.
+        File to read; by default, the file is searched for.
     download : bool
-        Whether to download what is not there.
+        Whether to download a missing table.
 
     Returns
     -------
     cells : DataFrame
-        Of text.
+        Text cells.
     source : str
-        Path of the file, or the origin when the download could not be kept.
+        Path of the file, or the origin if the download could not be saved.
     """
     figures = known_figures()[file]
     if path is not None:
@@ -51,24 +51,24 @@ def stored_table(
         if (folder / file).is_file():
             return _checked_file(folder / file, figures), str(folder / file)
     if origin is None:
-        raise FileNotFoundError(_not_there(file, figures, page, "it has to be put there by hand"))
+        raise FileNotFoundError(_missing_file_message(file, figures, page, "it has to be placed there by hand"))
     if not download:
-        raise FileNotFoundError(_not_there(file, figures, page, "downloads are switched off"))
+        raise FileNotFoundError(_missing_file_message(file, figures, page, "downloads are disabled"))
     try:
         fetched = origin.fetch()
-    except Exception as error:  # whatever goes wrong on the way, the remedy is the same
-        why = f"it could not be downloaded from {origin.title}: {error or type(error).__name__}"
-        raise FileNotFoundError(_not_there(file, figures, page, why)) from error
-    return _kept(file, _checked_download(file, fetched, figures, page, origin), origin)
+    except Exception as error:  # the remedy is the same for all errors
+        reason = f"it could not be downloaded from {origin.title}: {error or type(error).__name__}"
+        raise FileNotFoundError(_missing_file_message(file, figures, page, reason)) from error
+    return _saved(file, _checked_download(file, fetched, figures, page, origin), origin)
 
 
 def _checked_file(path: Path, figures: Figures) -> pd.DataFrame:
     cells = read_cells(path)
-    found = differences(figures_of(cells), figures)
-    if found:
+    remarks = differences(figures_of(cells), figures)
+    if remarks:
         raise ValueError(
-            f"{path.name}: {'; '.join(found)}. The file {path} is not the table of the catalogue: "
-            "delete it or put a whole copy in its place"
+            f"{path.name}: {'; '.join(remarks)}. The file {path} is not the table of the catalogue: "
+            "delete it, or replace it with a complete copy"
         )
     return cells
 
@@ -76,40 +76,40 @@ def _checked_file(path: Path, figures: Figures) -> pd.DataFrame:
 def _checked_download(file: str, fetched: pd.DataFrame, figures: Figures, page: str, origin: Origin) -> pd.DataFrame:
     try:
         cells = as_cells(with_columns(fetched, list(figures.columns), origin.title))
-        found = differences(figures_of(cells), figures)
+        remarks = differences(figures_of(cells), figures)
     except ValueError as error:
-        found = [str(error)]
-    if found:
-        why = f"what {origin.title} sends is not the table of the catalogue: {'; '.join(found)}"
-        raise ValueError(_not_there(file, figures, page, why))
+        remarks = [str(error)]
+    if remarks:
+        reason = f"the download from {origin.title} is not the table of the catalogue: {'; '.join(remarks)}"
+        raise ValueError(_missing_file_message(file, figures, page, reason))
     return cells
 
 
-def _kept(file: str, cells: pd.DataFrame, origin: Origin) -> tuple[pd.DataFrame, str]:
+def _saved(file: str, cells: pd.DataFrame, origin: Origin) -> tuple[pd.DataFrame, str]:
     path = data_folder() / file
     try:
         write_whole(cells, path)
     except OSError as error:
-        warn_user(f"{file} was downloaded but cannot be kept in {path.parent}: {error}")
+        warn_user(f"{file} was downloaded but cannot be saved in {path.parent}: {error}")
         return cells, origin.title
     return cells, str(path)
 
 
 def write_whole(cells: pd.DataFrame, path: Path) -> None:
-    """Write a table so that no reader ever sees a part of it."""
+    """Write a table atomically: readers never see a partial file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
         file.write(cells.to_csv(index=False, lineterminator="\n").encode())
 
 
-def _not_there(file: str, figures: Figures, page: str, why: str) -> str:
-    places = folders()
-    looked = ", ".join(f"{folder} ({what})" for what, folder in places.items())
-    unset = "" if VARIABLE in places else f"; {VARIABLE} can name another folder"
+def _missing_file_message(file: str, figures: Figures, page: str, reason: str) -> str:
+    searched = folders()
+    listed = ", ".join(f"{folder} ({name})" for name, folder in searched.items())
+    unset = "" if VARIABLE in searched else f" ({VARIABLE} can name another folder)"
     names = list(figures.columns)
     columns = ", ".join(names) if len(names) <= _MOST_COLUMNS else f"{names[0]}, {names[1]}, ..., {names[-1]}"
     return (
-        f"{file} was looked for in {looked}{unset}; it is not there, and {why}.\n"
-        f"Put it there as {file}: comma-separated, {figures.rows} rows and {len(names)} columns, with the header "
-        f"{columns}.\nWhere it comes from: {page}"
+        f"{file} is not in {listed}{unset}, and {reason}.\n"
+        f"Save it there as {file}: comma-separated, {figures.rows} rows and {len(names)} columns, with the header "
+        f"{columns}.\nSource: {page}"
     )

@@ -1,8 +1,8 @@
-"""Whether a table is the one that it should be, by figures that are known of it.
+"""Verify tables against their known figures.
 
-``figures.json`` holds, for every file, the number of rows, the columns in order, their missing cells, means and
-counts of levels, and a fingerprint of all cells that does not depend on the order of rows or on the spelling of
-numbers. The figures guard against cut, converted and mixed-up files, not against forgery.
+For every file, ``figures.json`` contains the number of rows, the columns in order, their missing cells, means and
+level counts, and a fingerprint of all cells that does not depend on the order of rows or the spelling of
+numbers. The figures detect truncated, converted and mixed-up files, not forgery.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ import pandas as pd
 from castlereg.paper.datasets.cells import in_one_spelling, numbers_in
 
 _MOST_LEVELS = 10
-_SHOWN = 3  # one wrong column makes the same remark in many places
+_SHOWN = 3  # differences in a message; one mistake often affects many columns
 
 
 @dataclass(frozen=True)
 class ColumnFigures:
-    """What is known of a column.
+    """Known figures of a column.
 
     Parameters
     ----------
     missing : int
-        Missing cells.
+        Number of missing cells.
     mean : float, optional
-        Of a column of numbers.
+        Mean of a numeric column.
     levels : mapping of str to int, optional
-        Counts of the values, where they are few.
+        Counts of the values, if there are few.
     """
 
     missing: int = 0
@@ -46,7 +46,7 @@ class ColumnFigures:
 
 @dataclass(frozen=True)
 class Figures:
-    """What is known of a table.
+    """Known figures of a table.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def figures_of(cells: pd.DataFrame) -> Figures:
     Parameters
     ----------
     cells : DataFrame
-        Of text.
+        Text cells.
 
     Returns
     -------
@@ -104,87 +104,89 @@ def _fingerprint(spelled: pd.DataFrame) -> str:
     return f"{total % 2**128:032x}"
 
 
-def differences(seen: Figures, known: Figures) -> list[str]:
-    """Tell how a table differs from the one that it should be.
+def differences(actual: Figures, known: Figures) -> list[str]:
+    """List the differences between a table and its known figures.
 
     Parameters
     ----------
-    seen, known : Figures
+    actual, known : Figures
 
     Returns
     -------
     list of str
-        Empty when the tables are the same, but for the order of rows.
+        Empty if the tables are the same up to the order of rows.
 
     Examples
     --------
     >>> table = pd.DataFrame({"a": ["1", "2", "3"]})
     >>> differences(figures_of(table.iloc[:2]), figures_of(table))
-    ['2 rows where 3 belong']
+    ['2 rows instead of 3']
     >>> differences(figures_of(table.iloc[::-1]), figures_of(table))
     []
     """
-    found = _differences_of_names(list(seen.columns), list(known.columns))
-    if seen.rows != known.rows:
-        found.append(f"{seen.rows} rows where {known.rows} belong")
-    if found:
-        return found  # means of other rows or columns say nothing more
+    remarks = _differences_of_names(list(actual.columns), list(known.columns))
+    if actual.rows != known.rows:
+        remarks.append(f"{actual.rows} rows instead of {known.rows}")
+    if remarks:
+        return remarks  # the means of other rows or columns add no information
     for name, column in known.columns.items():
-        remark = _difference_of_columns(seen.columns[name], column)
+        remark = _difference_of_columns(actual.columns[name], column)
         if remark:
-            found.append(f"column {name!r} has {remark}")
-    if len(found) > _SHOWN:
-        found = [*found[:_SHOWN], f"{len(found) - _SHOWN} more columns differ"]
-    if not found and seen.fingerprint != known.fingerprint:
-        found = ["counts and means are right, but cells have other values or stand in other rows"]
-    return found
+            remarks.append(f"column {name!r} has {remark}")
+    if len(remarks) > _SHOWN:
+        remarks = [*remarks[:_SHOWN], f"{len(remarks) - _SHOWN} more columns differ"]
+    if not remarks and actual.fingerprint != known.fingerprint:
+        remarks = ["counts and means match, but some cells have other values or are in other rows"]
+    return remarks
 
 
-def _differences_of_names(seen: list[str], known: list[str]) -> list[str]:
-    if seen == known:
+def _differences_of_names(actual: list[str], known: list[str]) -> list[str]:
+    if actual == known:
         return []
-    if sorted(seen) == sorted(known):
-        wrong, right = next((a, b) for a, b in zip(seen, known, strict=True) if a != b)
-        return [f"columns in another order: {_short(wrong)} where {right!r} belongs"]
-    found = [] if len(seen) == len(known) else [f"{len(seen)} columns where {len(known)} belong"]
-    for names, others, what in ((known, seen, "no column"), (seen, known, "an unknown column")):
+    if sorted(actual) == sorted(known):
+        wrong, right = next((a, b) for a, b in zip(actual, known, strict=True) if a != b)
+        return [f"columns in another order: {_short(wrong)} instead of {right!r}"]
+    remarks = [] if len(actual) == len(known) else [f"{len(actual)} columns instead of {len(known)}"]
+    for names, others, problem in ((known, actual, "no column"), (actual, known, "an unknown column")):
         only = [name for name in names if name not in others]
         if only:
-            found.append(f"{what} {', '.join(map(_short, only[:_SHOWN]))}{', ...' * (len(only) > _SHOWN)}")
-    return found or ["columns that occur twice"]
+            remarks.append(f"{problem} {', '.join(map(_short, only[:_SHOWN]))}{', ...' * (len(only) > _SHOWN)}")
+    return remarks or ["duplicated columns"]
 
 
 def _short(name: str) -> str:
     return repr(name if len(name) <= 40 else name[:37] + "...")
 
 
-def _difference_of_columns(seen: ColumnFigures, known: ColumnFigures) -> str | None:
-    if seen.missing != known.missing:
-        return f"{seen.missing} missing cells where {known.missing} belong"
-    if (seen.mean is None) != (known.mean is None):
-        return "text where numbers belong" if seen.mean is None else "numbers where text belongs"
-    if seen.mean is not None and known.mean is not None and not math.isclose(seen.mean, known.mean, rel_tol=1e-9):
-        return f"mean {seen.mean:.9g} where {known.mean:.9g} belongs"
-    if seen.levels != known.levels:
+def _difference_of_columns(actual: ColumnFigures, known: ColumnFigures) -> str | None:
+    if actual.missing != known.missing:
+        return f"{actual.missing} missing values instead of {known.missing}"
+    if (actual.mean is None) != (known.mean is None):
+        return "text instead of numbers" if actual.mean is None else "numbers instead of text"
+    if actual.mean is not None and known.mean is not None and not math.isclose(actual.mean, known.mean, rel_tol=1e-9):
+        return f"mean {actual.mean:.9g} instead of {known.mean:.9g}"
+    if actual.levels != known.levels:
         return "other counts of its values"
     return None
 
 
 @cache
 def known_figures() -> Mapping[str, Figures]:
-    """Read the figures that come with the package, by name of file."""
+    """Read the figures in the package, by file name."""
     text = files("castlereg.paper.datasets").joinpath("figures.json").read_text(encoding="utf-8")
     return {file: from_json(content) for file, content in json.loads(text).items()}
 
 
 def to_json(figures: Figures) -> dict[str, Any]:
-    """Turn figures into what JSON can hold, leaving out what is not there."""
-    absent = vars(ColumnFigures())
-    columns = {name: {k: v for k, v in vars(one).items() if v != absent[k]} for name, one in figures.columns.items()}
+    """Convert figures to JSON types, without defaults."""
+    defaults = vars(ColumnFigures())
+    columns = {
+        name: {k: v for k, v in vars(column).items() if v != defaults[k]} for name, column in figures.columns.items()
+    }
     return {"rows": figures.rows, "fingerprint": figures.fingerprint, "columns": columns}
 
 
 def from_json(content: dict[str, Any]) -> Figures:
-    """Turn the content of JSON into figures."""
-    columns = {name: ColumnFigures(**one) for name, one in content["columns"].items()}
+    """Convert JSON content to figures."""
+    columns = {name: ColumnFigures(**values) for name, values in content["columns"].items()}
     return Figures(content["rows"], columns, content["fingerprint"])

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 FOLD = ["table", "split", "fold"]
 
 _N_SPLITS = 5
-_SPLITS_OF_LATER = 1  # at the standard scale: the attributions of TANGOS cost as much as all of the paper's methods
 # Seconds on one core of one split with ten folds, all betas: CASTLE; any of the others on the average has a fraction.
 _CASTLE_SECONDS = {"CM": 500, "WQ": 15, "SP": 10, "LV": 8, "RP": 5, "CC": 5}
 
@@ -61,7 +60,6 @@ class RealTables(Experiment):
             for table in self.tables
             for split in range(_N_SPLITS)
             for method in (*TWELVE, *OURS)
-            if scale == "paper" or method in (*METHODS, *OURS) or split < _SPLITS_OF_LATER
         ]
 
     def measure(self, settings: Settings) -> list[Record]:

@@ -161,8 +161,8 @@ def page(
 
 
 def _verdicts(experiment: Experiment, outcome: Outcome) -> list[Verdict]:
-    """Judge, unless the sizes are those that only show that everything runs."""
-    return [] if outcome.scale == "quick" else experiment.verdicts(outcome.results)
+    """Judge the claims, unless units are missing or the sizes only show that everything runs."""
+    return experiment.verdicts(outcome.results) if outcome.complete and outcome.scale != "quick" else []
 
 
 def machine() -> str:
