@@ -72,7 +72,7 @@ def test_the_learned_graph_brings_its_uncertainty(model: CastleRegressor) -> Non
 def test_rows_are_not_given_away(model: CastleRegressor, table: tuple[pd.DataFrame, pd.Series], tmp_path: Path) -> None:
     castlereg.save(model, tmp_path / "m.castle")
     for other in (castlereg.load(tmp_path / "m.castle"), pickle.loads(pickle.dumps(model))):
-        with pytest.raises(ValueError, match="the training rows are not in memory: give X and y"):
+        with pytest.raises(ValueError, match="the training rows are not in memory: pass X and y"):
             other.structural_model()
         X, y = table
         expected = model.structural_model(n_draws=0).effect("age", "risk", by=1.0).estimate
@@ -94,7 +94,7 @@ def test_classes_are_levels(table: tuple[pd.DataFrame, pd.Series]) -> None:
 def test_what_cannot_be_is_rejected(
     model: CastleRegressor, known: CausalGraph, table: tuple[pd.DataFrame, pd.Series]
 ) -> None:
-    with pytest.raises(ValueError, match="give both or neither"):
+    with pytest.raises(ValueError, match="pass both or neither"):
         model.structural_model(X=table[0])
     with pytest.raises(ValueError, match="the graph has no node 'visit'"):
         model.structural_model(CausalGraph.from_edges(known.edges(), "risk"))
@@ -103,7 +103,7 @@ def test_what_cannot_be_is_rejected(
     with pytest.raises(ValueError, match="must be a CausalGraph"):
         model.structural_model("a -> b")  # type: ignore[arg-type]
     plain = NetworkRegressor(max_epochs=2, random_state=0).fit(*table)
-    with pytest.raises(ValueError, match="has learned no graph"):
+    with pytest.raises(ValueError, match="has not learned a graph"):
         plain.structural_model()
     assert plain.structural_model(known, n_draws=0).effect("visit", "risk", by=1.0).estimate[0] == 0
 
@@ -151,7 +151,7 @@ def test_weights_of_rows_count(
     assert world.what_if({"visit": "2020-05-05"}, "risk").before == pytest.approx(
         np.average(y, weights=weight), rel=1e-6
     )
-    with pytest.raises(ValueError, match="sample_weight is for X and y"):
+    with pytest.raises(ValueError, match="sample_weight needs X and y"):
         model.structural_model(known, sample_weight=weight)
 
 
@@ -159,5 +159,5 @@ def test_agreement_of_networks_is_not_called_a_probability(
     table: tuple[pd.DataFrame, pd.Series], model: CastleRegressor
 ) -> None:
     several = CastleRegressor(n_members=3, max_epochs=2, random_state=0).fit(*table)
-    assert "how many networks agree" in several.structural_model(n_draws=2).effect("tar", "risk").summary()
-    assert "how many networks agree" not in model.structural_model(n_draws=2).effect("tar", "risk").summary()
+    assert "the agreement of networks" in several.structural_model(n_draws=2).effect("tar", "risk").summary()
+    assert "the agreement of networks" not in model.structural_model(n_draws=2).effect("tar", "risk").summary()

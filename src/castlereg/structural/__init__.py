@@ -1,4 +1,4 @@
-"""What if: structural models, known or learned, and the questions that they answer."""
+"""What if: structural models, known or learned, and their answers."""
 
 from castlereg.structural.effects import Effect, WhatIf
 from castlereg.structural.fitted_world import FittedWorld

@@ -1,4 +1,4 @@
-"""Averages over rows with error bars: how far they vary with the rows, and with the graph."""
+"""Averages over rows, with error bars for the variation of the rows and of the graph."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from castlereg.structural.fitting import Draw
 from castlereg.structural.system import System
 
 Array = NDArray[np.float64]
-Outcomes = Callable[[System, NDArray[np.int64]], Array]  # of some rows by a system's equations, (questions, rows)
+Outcomes = Callable[[System, NDArray[np.int64]], Array]  # outcomes of rows under a system, (questions, rows)
 
-_ROWS_OF_DRAWS = 2000  # on which draws are compared with the main equations
+_ROWS_OF_DRAWS = 2000  # number of rows on which draws are compared with the main equations
 _BISECTIONS = 50
 
 
@@ -26,21 +26,21 @@ class Answer(NamedTuple):
     low: Array
     high: Array
     within: Array  # standard deviation from the rows, given a graph
-    between: Array  # standard deviation from graph to graph
+    between: Array  # standard deviation between graphs
 
 
 def averaged(
     main: System, draws: Sequence[Draw], outcomes: Outcomes, rows: NDArray[np.int64], weight: Array, coverage: float
 ) -> tuple[Answer, Array]:
-    """Average the outcomes of rows; return also those by the main equations, shape (questions, rows).
+    """Average the outcomes of rows; also return those under the main equations, shape (questions, rows).
 
-    The spread within a graph is how far averages of resampled rows, by equations fitted to these, are from the average
-    of all rows by equations fitted to all. The spread between graphs is that of the latter. Low and high are quantiles
-    of both together: a mixture of t distributions, one around the average of each graph. Without draws there are no
-    error bars.
+    The spread within a graph is the deviation of averages of resampled rows, with equations fitted to these, from the
+    average of all rows, with equations fitted to all. The spread between graphs is that of the latter averages. Low and
+    high are quantiles of a mixture of t distributions, one around the average of each graph. Without draws there are
+    no error bars.
 
-    Long tables are not run through the equations of every draw. Some rows are, and what differs there from the main
-    equations is added to the main equations' average over all rows.
+    For long tables, the equations of the draws are evaluated for some rows only. The difference from the main equations
+    on these rows is added to the average of the main equations over all rows.
     """
     of_main = outcomes(main, rows)
     share = weight[rows] / weight[rows].sum()
@@ -52,7 +52,7 @@ def averaged(
     if len(rows) > _ROWS_OF_DRAWS:
         at = np.sort(np.random.default_rng(0).permutation(len(rows))[:_ROWS_OF_DRAWS])
     some = rows[at]
-    of_some = of_main if len(at) == len(rows) else outcomes(main, some)  # with the noise that draws have, too
+    of_some = of_main if len(at) == len(rows) else outcomes(main, some)  # with the same noise as for the draws
     by_graph: dict[int, Array] = {id(main): of_some}
     centers: list[Array] = []
     apart: list[Array] = []

@@ -1,4 +1,4 @@
-"""Answers to what-if questions: what becomes of an outcome when columns are set, and how far to trust that."""
+"""Answers to what-if questions: an outcome when columns are set, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-AGREEMENT = 0.9  # share of the graphs that must agree on a direction for it to count as known
+AGREEMENT = 0.9  # share of the graphs that must agree for a direction to count as known
 _DISAGREEMENT = 0.1  # not 1 - AGREEMENT, which is slightly less than 3 of 30
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the outcome over rows
 
 
 @dataclass(frozen=True)
 class Direction:
-    """How many of the graphs that may be true have a path from the causes to the outcome, and the other way.
+    """Shares of the graphs that may be true with a path from the causes to the outcome, and from it to the causes.
 
     >>> Direction(forward=27 / 30, backward=3 / 30).is_known, Direction(forward=3 / 30, backward=0.0).is_known
     (True, True)
@@ -38,7 +38,7 @@ class Direction:
         return not any(_DISAGREEMENT < share < AGREEMENT for share in (self.forward, self.backward))
 
     def remark(self, cause: str, outcome: str) -> str:
-        """Say that the direction is not known; empty if it is."""
+        """Return a remark if the direction is not known, otherwise an empty string."""
         if self.is_known:
             return ""
         leads = f"a path leads from {cause} to {outcome} in {self.forward:.0%} of the graphs that may be true"
@@ -47,33 +47,33 @@ class Direction:
         else:
             doubt = f"The direction is not known: {leads}, and from {outcome} to {cause} in {self.backward:.0%}."
         return (
-            f"{doubt} The average over these graphs mixes different answers; decide by what you know, with "
+            f"{doubt} The average over these graphs mixes different answers; if you know the answer, state it with "
             "EdgeConstraints or structural_model(graph=...)."
         )
 
 
 @dataclass(frozen=True, repr=False)
 class Effect:
-    """What becomes of an outcome when a column is set to values, on average over rows.
+    """The outcome when a column is set to values, on average over rows.
 
     Attributes
     ----------
     cause, outcome : str
     level : object
-        Level whose probability is the outcome; None for numbers, whose mean it is.
+        Level whose probability is estimated; None for a numeric outcome, whose mean is estimated.
     values : tuple
-        What the cause is set to; of an effect ``by`` some units, that number.
+        Values of the cause; for an effect ``by`` some units, that number.
     answer : Answer
         ``estimate``, ``low``, ``high``, and the standard deviations ``within`` (from the rows, given a graph) and
-        ``between`` (from graph to graph); arrays of shape (values,). Error bars of a known world are NaN.
+        ``between`` (between graphs); arrays of shape (values,). Error bars of a known world are NaN.
     quantiles : array of shape (values, 5)
-        Quantiles of the outcome over rows, at 5, 25, 50, 75 and 95 %, by the main graph; NaN for levels.
+        Quantiles of the outcome over rows, at 5, 25, 50, 75 and 95 %, from the main graph; NaN for levels.
     associated : array of shape (values,)
-        Mean of the outcome in the rows nearest to each value: what is seen without intervening. NaN with ``by``.
+        Mean of the outcome in the rows nearest to each value, without an intervention. NaN with ``by``.
     direction : Direction
-        What the graphs say about which comes first.
+        Shares of the graphs in which the cause affects the outcome, and the reverse.
     coverage : float
-        Of the band from low to high.
+        Coverage of the band from low to high.
     notes : tuple of str
         What to keep in mind.
     """
@@ -97,7 +97,7 @@ class Effect:
 
     @property
     def measured(self) -> str:
-        """What the numbers are, in words."""
+        """Description of the estimate, such as "mean of income"."""
         return measured(self.outcome, self.level)
 
     def to_frame(self) -> pd.DataFrame:
@@ -107,7 +107,7 @@ class Effect:
         return pd.DataFrame({name: list(self.values)} | figures)
 
     def summary(self) -> str:
-        """Say the answer in a few lines."""
+        """Describe the answer in a few lines."""
         if self.by is not None:
             lines = [f"{self.by:+g} in {self.cause} changes the {self.measured} by {shown(self.answer, 0)}."]
         else:
@@ -121,14 +121,14 @@ class Effect:
         return f"<Effect of {self.cause} on {self.outcome}: {len(self.values)} values>"
 
     def plot(self, ax: Axes | None = None, *, predicted: Array | None = None) -> Axes:
-        """Draw what is caused beside what is associated, and what a model predicts at the same values if that is given.
+        """Draw the caused and the associated outcome, and the predictions of a model at the same values if passed.
 
         Parameters
         ----------
         ax : Axes, optional
-            To draw in; by default a new picture.
+            By default new axes.
         predicted : array of shape (values,), optional
-            Such as of :func:`castlereg.partial_dependence`.
+            For example from :func:`castlereg.partial_dependence`.
         """
         from castlereg.structural.plot import plot_effect
 
@@ -137,19 +137,19 @@ class Effect:
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """What becomes of an outcome under an intervention on one or several columns.
+    """The outcome under an intervention on one or several columns.
 
     Attributes
     ----------
     do : dict
-        Columns and the values that they are set to.
+        Columns and their values.
     outcome : str
     level : object
-        Level whose probability is the outcome; None for numbers, whose mean it is.
+        Level whose probability is estimated; None for a numeric outcome, whose mean is estimated.
     before : float
-        Mean of the outcome in the rows as they are, or share of the level.
+        Mean of the outcome, or share of the level, without the intervention.
     after, change : Answer
-        Under the intervention, and the difference, with error bars; arrays of shape (1,).
+        The same under the intervention, and the difference, with error bars; arrays of shape (1,).
     quantiles_before, quantiles_after : array of shape (5,)
         Quantiles of the outcome over rows, at 5, 25, 50, 75 and 95 %; NaN for levels.
     direction : Direction
@@ -175,10 +175,10 @@ class WhatIf:
         return pd.DataFrame(rows, index=["after", "change"])
 
     def summary(self) -> str:
-        """Say the answer in a few lines."""
-        given = ", ".join(f"{name} = {_value(value)}" for name, value in self.do.items())
+        """Describe the answer in a few lines."""
+        settings = ", ".join(f"{name} = {_value(value)}" for name, value in self.do.items())
         lines = [
-            f"With {given}, the {measured(self.outcome, self.level)} is {shown(self.after, 0)}; "
+            f"With {settings}, the {measured(self.outcome, self.level)} is {shown(self.after, 0)}; "
             f"it is {self.before:.4g} now, a change of {shown(self.change, 0)}."
         ]
         remark = self.direction.remark(" and ".join(self.do), self.outcome)
@@ -189,12 +189,12 @@ class WhatIf:
 
 
 def measured(outcome: str, level: Any) -> str:
-    """Name what is averaged."""
+    """Return a description of the estimate."""
     return f"mean of {outcome}" if level is None else f"probability that {outcome} is {level}"
 
 
 def shown(answer: Answer, i: int) -> str:
-    """Write one number with its band."""
+    """Format one estimate with its band."""
     band = "" if np.isnan(answer.low[i]) else f" ({answer.low[i]:.4g} to {answer.high[i]:.4g})"
     return f"{answer.estimate[i]:.4g}{band}"
 

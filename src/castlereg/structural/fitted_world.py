@@ -19,22 +19,22 @@ from castlereg.structural.model import HIDDEN_CAUSES, Population, StructuralMode
 from castlereg.structural.variables import Variable, fixed_codes
 
 _AGREEMENT_ONLY = (
-    "Graphs are drawn by how many networks agree on an arrow, which says little about whether it is right: bands may "
-    "be too narrow. objective='graph' gives arrows calibrated probabilities."
+    "Graphs are drawn by the agreement of networks on each arrow, which is weak evidence that it is right; bands may "
+    "be too narrow. With objective='graph', arrows have calibrated probabilities."
 )
-MOST_ROWS = 20_000  # that equations are fitted to; of more, some are drawn
+MOST_ROWS = 20_000  # equations are fitted to at most this many rows, drawn at random
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FittedWorld(StructuralModel):
-    """A structural model whose equations are learned; ``estimator.structural_model()`` makes it.
+    """A structural model with learned equations; ``estimator.structural_model()`` returns it.
 
     Attributes
     ----------
     causal_graph : CausalGraph
         The graph of the equations.
     is_graph_given : bool
-        Whether the graph is taken as known. Otherwise answers are averages over graphs that may be true.
+        Whether the graph is taken as known. Otherwise answers are averaged over graphs that may be true.
     """
 
     variables: tuple[Variable, ...]
@@ -68,14 +68,14 @@ class FittedWorld(StructuralModel):
         variables : sequence of Variable
             In the order of the graph's nodes.
         values : array of shape (variables, rows)
-            Numbers, and the numbers of levels; NaN where they are missing.
+            Numbers, and levels as their numbers; NaN where they are missing.
         graph : CausalGraph
         weight : array of shape (rows,), optional
-            Of the rows.
+            Weights of the rows.
         is_graph_given : bool
-            Whether the graph is known. Otherwise graphs are drawn by its confidence.
+            Whether to take the graph as known. Otherwise graphs are drawn from its confidence.
         n_draws : int
-            Graphs and samples of the rows that the error bars come from; 0 for none.
+            Number of graphs and samples of the rows for the error bars; 0 for no error bars.
         random_state : int or Generator
         progress : bool
             Show a progress bar.
@@ -87,7 +87,7 @@ class FittedWorld(StructuralModel):
         if len(rows) > MOST_ROWS:
             rows = np.sort(rng.choice(rows, MOST_ROWS, replace=False))
         values, weight = values[:, rows], weight[rows]
-        values[np.isnan(values).all(axis=1)] = 0.0  # a column without values has no edges that matter
+        values[np.isnan(values).all(axis=1)] = 0.0  # the edges of a column without values do not matter
         fitting = Fitting(tuple(variables), values, weight, int(rng.integers(2**31)))
         graphs = [graph.edge_array] * n_draws if is_graph_given else graph_draws(graph, n_draws, rng)
         system, draws = fitting.fit(graph.edge_array, graphs, rng, progress)
@@ -98,7 +98,7 @@ class FittedWorld(StructuralModel):
         return f"<FittedWorld: {len(self.variables)} columns, {int(self.system.edges.sum())} edges{held}>"
 
     def graph(self, target: str | None = None) -> CausalGraph:
-        """Return the graph of the equations, by default for its own target, without edges into held columns."""
+        """Return the graph of the equations without edges into held columns; by default, with its own target."""
         graph = self.causal_graph if target is None else replace(self.causal_graph, targets=(target,))
         for name in self.fixed:
             for parent in graph.parents(name):
@@ -107,26 +107,25 @@ class FittedWorld(StructuralModel):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What to keep in mind of every answer."""
+        """What to keep in mind about every answer."""
         if self.is_graph_given:
-            return ("The graph is taken as known: the bands do not cover a wrong one.", HIDDEN_CAUSES)
+            return ("The graph is taken as known; the bands do not account for errors in it.", HIDDEN_CAUSES)
         if not self.draws:
-            return ("No graphs were drawn (n_draws=0): doubt about the graph is not shown.", HIDDEN_CAUSES)
+            return ("No graphs were drawn (n_draws=0), so answers have no error bars.", HIDDEN_CAUSES)
         if np.isfinite(self.causal_graph.confidence_array[self.causal_graph.edge_array]).all():
             is_calibrated = self.causal_graph.agreement_of == LEFT_OUT_ROWS
             return (HIDDEN_CAUSES,) if is_calibrated else (_AGREEMENT_ONLY, HIDDEN_CAUSES)
         return (
-            "How sure the graph is, is not known; the bands do not cover a wrong one: fit with objective='graph', "
-            f"or {FOR_CONFIDENCE}.",
+            "The confidence of the graph is not known, and the bands do not account for errors in it: fit with "
+            f"objective='graph', or {FOR_CONFIDENCE}.",
             HIDDEN_CAUSES,
         )
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each equation.
 
-        ``explained`` is the share of the variance, or of the entropy of levels, that the parents explain in the rows
-        that the equation was learned from; ``noise`` is the standard deviation of the residuals, which leave their row
-        out.
+        ``explained`` is the share of the variance, or of the entropy of levels, that the parents explain in the
+        training rows of the equation; ``noise`` is the standard deviation of the residuals of left-out rows.
         """
         densities, weight = self.system.log_densities(self.population.values), self.population.weight
         rows = []

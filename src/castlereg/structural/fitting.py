@@ -1,4 +1,4 @@
-"""From rows and graphs to systems of equations: those of all rows, and those of resampled rows for the error bars."""
+"""Fit systems of equations to rows and graphs: to all rows, and to resampled rows for the error bars."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ Array = NDArray[np.float64]
 Edges = NDArray[np.bool_]
 Key = tuple[int, tuple[int, ...]]  # a node and its parents
 
-_VALIDATION = 0.1  # share of the rows by which the training of a network stops
-_FEWEST_ROWS = 100  # for a network
+_VALIDATION = 0.1  # share of the rows for early stopping of a network
+_FEWEST_ROWS = 100  # rows that a network needs
 
 
 @dataclass(frozen=True)
 class Draw:
-    """A graph that may be true, and rows that might have been seen."""
+    """A graph that may be true, and equations fitted to all rows and to resampled rows."""
 
     whole: LearnedSystem  # fitted to all rows
     resampled: LearnedSystem  # fitted to rows drawn with replacement
-    weight: Array  # (rows,), how often each was drawn
+    weight: Array  # (rows,), how often each row was drawn
 
 
 class _Known(NamedTuple):
-    """An equation fitted to all rows, and what it takes to fit it to others."""
+    """An equation fitted to all rows, and what is needed to fit it to resampled rows."""
 
     equation: LearnedEquation
     ridge: float
-    losses: Array  # of rows, each left out: squared errors or log losses
+    losses: Array  # (rows,), of each row when left out: squared errors or log losses
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """Fits equations of columns given their parents to different weights of the rows."""
+    """Equations of columns given their parents, fitted to different weights of the rows."""
 
     variables: tuple[Variable, ...]
     values: Array  # (nodes, rows)
@@ -52,7 +52,7 @@ class Fitting:
 
     @cached_property
     def bases(self) -> tuple[Basis, ...]:
-        """Functions of every column."""
+        """Basis functions of every column."""
         return tuple(
             Basis.of_numbers(values) if variable.levels is None else Basis.of_levels(len(variable.levels))
             for variable, values in zip(self.variables, self.values, strict=True)
@@ -60,17 +60,17 @@ class Fitting:
 
     @cached_property
     def positions(self) -> list[Position]:
-        """Where the rows' values stand among the knots of their column."""
+        """Positions of the rows' values among the knots of their column."""
         return [basis.locate(values) for basis, values in zip(self.bases, self.values, strict=True)]
 
     def fit(
         self, main: Edges, graphs: Sequence[Edges], rng: np.random.Generator, progress: bool = False
     ) -> tuple[LearnedSystem, list[Draw]]:
-        """Fit the main graph, and every graph to all rows and to rows drawn with replacement."""
+        """Fit the main graph to all rows, and every other graph to all rows and to rows drawn with replacement."""
         keys = dict.fromkeys(key for edges in (main, *graphs) for key in keys_of(edges))
         known = {key: self._smooth_sum(key) for key in keys}
         share = self.weight / self.weight.sum()
-        n_rows = round(1 / np.square(share).sum())  # the effective number of rows: all of them if they weigh the same
+        n_rows = round(1 / np.square(share).sum())  # the effective number of rows; all rows if weights are equal
         weights = [rng.multinomial(n_rows, share).astype(np.float64) for _ in graphs]
         networks = self._networks(known, main, graphs, weights, progress)
         whole = {key: networks.get((key, -1), of_key.equation) for key, of_key in known.items()}
@@ -92,7 +92,7 @@ class Fitting:
     # --- sums of functions --------------------------------------------------------------------------
 
     def _smooth_sum(self, key: Key) -> _Known:
-        """Fit an equation to all rows, with the strength of the penalty that left-out rows prefer."""
+        """Fit an equation to all rows, with the penalty strength that predicts left-out rows best."""
         design, values, weight = self._design(key, self.weight)
         n_levels = self._n_levels(key[0])
         if n_levels:
@@ -106,9 +106,9 @@ class Fitting:
         return _Known(self._solved(key, self.weight, ridge, residuals), ridge, losses)
 
     def _solved(self, key: Key, weight: Array, ridge: float, residuals: Array | None = None) -> LearnedEquation:
-        """Fit an equation with a given strength of the penalty; residuals of a number are given."""
+        """Fit an equation with a given penalty strength; for a number, its residuals are passed."""
         design, values, weight = self._design(key, weight)
-        if not len(values):  # a column with few values, of which a draw has none
+        if not len(values):  # the column has few values, and the draw contains none of them
             design, values, weight = self._design(key, self.weight)
         n_levels = self._n_levels(key[0])
         if n_levels:
@@ -117,7 +117,7 @@ class Fitting:
         return LearnedEquation(key[1], design.equation(design.solve(values, weight, ridge)), residuals, 0, SMOOTH_SUM)
 
     def _design(self, key: Key, weight: Array) -> tuple[Design, Array, Array]:
-        """Return the features of the parents, and the values and weights of rows in which the node is not missing."""
+        """Return the features of the parents, and the values and weights of rows in which the node is present."""
         node, parents = key
         rows = np.flatnonzero(~np.isnan(self.values[node]) & (weight > 0))
         at = [self.positions[parent].take(rows) for parent in parents]
@@ -135,9 +135,9 @@ class Fitting:
     def _networks(
         self, known: dict[Key, _Known], main: Edges, graphs: Sequence[Edges], weights: Sequence[Array], progress: bool
     ) -> dict[tuple[Key, int], LearnedEquation]:
-        """Train the equations that left-out rows prefer as networks, by key and number of the draw, -1 for all rows.
+        """Train networks for equations that they predict better, by key and number of the draw (-1 for all rows).
 
-        Only for columns whose causes act together in the main graph, but then for all their sets of causes.
+        Only columns whose causes interact in the main graph get networks, but then for all their sets of causes.
         """
         networks: dict[tuple[Key, int], LearnedEquation] = {}
         for key in keys_of(main):
@@ -162,7 +162,7 @@ class Fitting:
         weights: Sequence[Array],
         progress: bool,
     ) -> Iterable[tuple[tuple[Key, int], LearnedEquation]]:
-        """Train networks of one column for the sets of parents for which they are clearly better."""
+        """Train networks for one column, for the sets of parents for which networks are clearly better."""
         rows = np.flatnonzero(~np.isnan(self.values[node]) & (self.weight > 0))
         values = self.values[:, rows]
         encoding = subnetworks.Encoding.of(self.variables, values, node)
@@ -187,7 +187,7 @@ class Fitting:
             yield (key, number), LearnedEquation(key[1], function, residuals, n_levels, NETWORK)
 
     def _job(self, key: Key, weight: Array, number: int) -> subnetworks.Job:
-        """Train on the rows of a draw; stop by those that it does not have, or by a tenth of all rows."""
+        """Train on the rows of a draw; use the other rows, or a tenth of all rows, for early stopping."""
         rng = np.random.default_rng([self.seed, key[0], number + 1])
         rows = np.repeat(np.arange(len(weight)), weight.astype(np.int64))
         validation = np.flatnonzero(weight == 0)
@@ -199,7 +199,7 @@ class Fitting:
 
 
 def rows_by_weight(weight: Array) -> NDArray[np.int64]:
-    """Return as many rows as there are, each about as often as its share of the weight; all once if weights are equal.
+    """Repeat n rows in proportion to their weights, n in total; each appears once if weights are equal.
 
     Examples
     --------

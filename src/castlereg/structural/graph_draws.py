@@ -1,4 +1,4 @@
-"""Graphs that may be true, drawn by how sure a graph is of its edges."""
+"""Graphs that may be true, drawn from the confidence and direction of each edge."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from castlereg.structural.system import reached_from
 
 Edges = NDArray[np.bool_]
 
-_UNLIKELY = 0.02  # pairs that are joined with a lower probability never are
-_FIRST_SWEEPS, _SWEEPS = 5, 2  # through all pairs, before the first graph and between two
+_UNLIKELY = 0.02  # pairs with a lower probability of an edge never have one
+_FIRST_SWEEPS, _SWEEPS = 5, 2  # sweeps over all pairs, before the first graph and between graphs
 
 
 def graph_draws(graph: CausalGraph, n_draws: int, rng: np.random.Generator) -> list[Edges]:
-    """Draw graphs without cycles, each pair joined, and directed, with the probability that the graph gives it.
+    """Draw acyclic graphs in which each pair has an edge, and each edge its direction, with the graph's probabilities.
 
-    The draws are those of independent pairs, given that there is no cycle: pair after pair is drawn anew, leaving out
-    directions that would close one. Without known probabilities there is only the graph itself.
+    Pairs are independent, given that there is no cycle: one pair at a time is drawn again, without the directions that
+    would close a cycle (Gibbs sampling). If probabilities are not known, all draws are the graph itself.
 
     Parameters
     ----------
     graph : CausalGraph
-        With ``confidence`` and ``direction``.
+        The graph, with ``confidence`` and ``direction``.
     n_draws : int
     rng : Generator
 

@@ -1,7 +1,7 @@
-"""Hand a structural model over to other packages: DoWhy, pgmpy and networkx.
+"""Convert a structural model for other packages: DoWhy, pgmpy and networkx.
 
-What is handed over is one graph with one equation for every column. The graphs that may be true besides, and the error
-bars that come from them, stay here.
+The result has one graph with one equation for every column. It does not contain the other graphs that may be true, nor
+the error bars that come from them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_LARGEST_TABLE = 10_000_000  # probabilities of one node, for pgmpy
+_LARGEST_TABLE = 10_000_000  # maximum number of probabilities of one node, for pgmpy
 
 
 @dataclass(frozen=True)
 class Equation:
-    """The equation of one column as a function of its causes, whose values are those of the user's table.
+    """The equation of one column as a function of its causes, in the units of the user's table.
 
-    It has the methods that DoWhy asks of its prediction models. The equation is learned already: ``fit`` keeps it.
+    It has the methods that DoWhy needs of a prediction model. The equation is already learned, so ``fit`` does nothing.
     """
 
     system: System = field(repr=False)
@@ -45,25 +45,25 @@ class Equation:
         """Do nothing."""
 
     def clone(self) -> Equation:
-        """Return the equation itself: it does not change."""
+        """Return the equation itself, because it is immutable."""
         return self
 
     def predict(self, X: NDArray[Any]) -> NDArray[Any]:
-        """Return a number without its noise, or the most likely level, for each row of causes; shape (rows, 1)."""
-        given = self._given(X)
-        return given.T if self.variables[self.node].levels is None else self.classes[given.argmax(axis=0)][:, None]
+        """Return the number without its noise, or the most likely level, for each row of causes; shape (rows, 1)."""
+        outputs = self._outputs(X)
+        return outputs.T if self.variables[self.node].levels is None else self.classes[outputs.argmax(axis=0)][:, None]
 
     def predict_probabilities(self, X: NDArray[Any]) -> Array:
         """Return the probability of each level for each row of causes, shape (rows, levels)."""
-        return np.asarray(softmax(self._given(X), axis=0).T)
+        return np.asarray(softmax(self._outputs(X), axis=0).T)
 
     @property
     def classes(self) -> NDArray[Any]:
-        """The levels, as they are in tables."""
+        """The levels, as in the user's table."""
         return cells(self.variables[self.node], np.arange(self.variables[self.node].n_signals, dtype=np.float64))
 
-    def _given(self, X: NDArray[Any]) -> Array:
-        """Return what the causes give: a number, or a score for each level; shape (signals, rows)."""
+    def _outputs(self, X: NDArray[Any]) -> Array:
+        """Return a number, or a score for each level, from the causes; shape (signals, rows)."""
         values = np.zeros((len(self.variables), len(X)))
         for parent, column in zip(self.parents, np.asarray(X).T, strict=True):
             variable = self.variables[parent]
@@ -72,7 +72,7 @@ class Equation:
 
 
 def cells(variable: Variable, codes: Array) -> NDArray[Any]:
-    """Return numbers as they are and levels by name; dates and durations remain numbers of days."""
+    """Return numbers unchanged and levels by name; dates and durations remain numbers of days."""
     if variable.levels is None:
         return codes
     is_text = any(isinstance(level, str) for level in variable.levels)
@@ -106,14 +106,14 @@ def to_dowhy(model: StructuralModel) -> Any:
         else:
             mechanism = gcm.ClassifierFCM(equation)
         causal_model.set_causal_mechanism(name, mechanism)
-        graph.nodes[name][PARENTS_DURING_FIT] = parents[k]  # as gcm.fit leaves it
+        graph.nodes[name][PARENTS_DURING_FIT] = parents[k]  # as gcm.fit sets it
     return causal_model
 
 
 def to_pgmpy(model: StructuralModel) -> Any:
-    """Return a network of pgmpy with the graph of a structural model, and its probabilities if all columns are levels.
+    """Return a network of pgmpy with the graph of a structural model, and its probabilities if all columns have levels.
 
-    Otherwise it is a ``DAG``: pgmpy has no equations of this kind.
+    Otherwise it is a ``DAG``, because pgmpy has no equations of this kind.
     """
     try:
         from pgmpy.base import DAG
@@ -142,14 +142,14 @@ def to_pgmpy(model: StructuralModel) -> Any:
                 _probabilities(model, k, [names.index(parent) for parent in parents]),
                 evidence=parents,
                 evidence_card=[len(states[parent]) for parent in parents],
-                state_names={each: states[each] for each in (name, *parents)},
+                state_names={node: states[node] for node in (name, *parents)},
             )
         )
     return network
 
 
 def to_networkx(model: StructuralModel) -> nx.DiGraph:
-    """Return the graph with what is known of its nodes and edges."""
+    """Return the graph, with attributes of its nodes and edges."""
     graph = model.graph().to_networkx()
     frame = model.to_frame()
     for _, row in frame.iterrows():
@@ -165,7 +165,7 @@ def to_networkx(model: StructuralModel) -> nx.DiGraph:
 
 
 def _bare_graph(model: StructuralModel) -> nx.DiGraph:
-    """Return nodes and edges, without edges into columns that are held."""
+    """Return the nodes, and the edges except those into held columns."""
     import networkx as nx
 
     names = list(map(str, model.names))
@@ -178,14 +178,14 @@ def _bare_graph(model: StructuralModel) -> nx.DiGraph:
 
 
 def _values_by_weight(model: StructuralModel, node: int) -> Array:
-    """Return the values of a column, those of heavy rows more than once; all of them if rows weigh the same."""
+    """Return the values of a column, repeated in proportion to the weights of their rows."""
     values, weight = model.population.values[node], model.population.weight
     present = np.isfinite(values)
     return np.asarray(values[present][rows_by_weight(weight[present])])
 
 
 def _residuals(model: StructuralModel, node: int) -> Array:
-    """Return noise of a column of numbers."""
+    """Return the noise of a numeric column."""
     if isinstance(model.system, LearnedSystem):
         residuals = model.system.equations[node].residuals
         assert residuals is not None
@@ -203,7 +203,7 @@ def _probabilities(model: StructuralModel, node: int, parents: list[int]) -> Arr
     if prod(counts, start=variables[node].n_signals) > _LARGEST_TABLE:
         raise ValueError(
             f"the causes of {variables[node].name!r} have {prod(counts):,} combinations of levels, too many for a "
-            "table of probabilities; hand the graph over with to_networkx()"
+            "table of probabilities; use to_networkx(), which exports the graph only"
         )
     values = np.zeros((len(variables), prod(counts)))
     values[parents] = np.indices(counts).reshape(len(parents), prod(counts))

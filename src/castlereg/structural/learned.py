@@ -21,18 +21,18 @@ Function = Callable[[Sequence[Position], Array], Array]  # from positions and va
 
 @dataclass(frozen=True)
 class LearnedEquation:
-    """One equation: a function of the parents, and the residuals that it leaves."""
+    """One equation: a function of the parents, and its residuals."""
 
     parents: tuple[int, ...]
     function: Function  # outputs of shape (rows, 1) for a number, scores of shape (rows, levels) otherwise
-    residuals: Array | None  # (rows,), of a number; those of heavy rows come more often
+    residuals: Array | None  # (rows,), for a number; repeated in proportion to the weights of rows
     n_levels: int  # 0 for a number
     form: str  # SMOOTH_SUM or NETWORK
 
 
 @dataclass(frozen=True)
 class LearnedSystem:
-    """An equation for every node, fitted to one weighting of the rows on one graph."""
+    """An equation for every node of one graph, fitted to one weighting of the rows."""
 
     equations: tuple[LearnedEquation, ...]
     bases: tuple[Basis, ...]
@@ -47,12 +47,12 @@ class LearnedSystem:
 
     @cached_property
     def signals(self) -> tuple[slice, ...]:
-        """Signals of every node."""
+        """Positions of the noise signals of every node."""
         ends = np.cumsum([max(equation.n_levels, 1) for equation in self.equations]).tolist()
         return tuple(slice(a, b) for a, b in zip([0, *ends], ends, strict=False))
 
     def draw(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """Draw noise: residuals of rows, each node by itself, and Gumbel noise."""
+        """Draw noise: residuals, separately for each node, and Gumbel noise."""
         noise = np.empty((self.signals[-1].stop, n_rows))
         for equation, at in zip(self.equations, self.signals, strict=True):
             noise[at] = self._drawn(equation, n_rows, rng)
@@ -69,11 +69,11 @@ class LearnedSystem:
             )
 
     def given(self, node: int, values: Array) -> Array:
-        """Return what the parents give to a node, shape (signals, rows)."""
+        """Return a number, or a score for each level, from the parents of a node; shape (signals, rows)."""
         return self._outputs(node, values, {}).T
 
     def abduct(self, values: Array, nodes: Sequence[int], seed: int) -> Array:
-        """Return noise that gives these values; see :class:`castlereg.structural.system.System`."""
+        """Return noise for which nodes have these values; see :class:`castlereg.structural.system.System`."""
         noise = np.zeros((self.signals[-1].stop, values.shape[1]))
         positions: dict[int, Position] = {}
         for k in nodes:
@@ -109,7 +109,7 @@ class LearnedSystem:
         return rng.choice(equation.residuals, n_rows)
 
     def _outputs(self, k: int, values: Array, positions: dict[int, Position]) -> Array:
-        """Evaluate an equation; positions of values among knots are kept for other children."""
+        """Evaluate an equation; positions of values among knots are cached for other children."""
         equation = self.equations[k]
         for parent in equation.parents:
             if parent not in positions:

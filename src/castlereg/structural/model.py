@@ -1,4 +1,4 @@
-"""Structural models: sample, intervene, and ask what follows."""
+"""Structural models: sample rows, intervene on columns, and estimate the consequences."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_VALUES = 20  # of an effect, by default
-_OUTER = 0.025  # share of the rows beyond the default values, at either end
-_MOSTLY = 2.0  # spread between graphs, over that within, from which on the graph is what is not known
-_FEW = 0.01  # share of the rows beyond which there is little to learn from
-_FEWEST_ROWS = 30  # that an average needs
-_NEAR = 0.1  # share of the rows that are near a value
-HIDDEN_CAUSES = "Common causes that are not in the table are not seen: this holds if there are none."
+_VALUES = 20  # number of values of an effect, by default
+_OUTER = 0.025  # share of the rows outside the default values, at either end
+_MOSTLY = 2.0  # ratio of the spread between graphs to that within, above which the graph is the main uncertainty
+_FEW = 0.01  # share of the rows, at either end, outside which answers are extrapolated
+_FEWEST_ROWS = 30  # rows that an average needs
+_NEAR = 0.1  # share of the rows that count as near a value
+HIDDEN_CAUSES = "This assumes that no common cause is missing from the table."
 
 
 class Population(NamedTuple):
-    """Rows that answers are averages over."""
+    """The rows over which answers are averaged."""
 
     values: Array  # (columns, rows)
     weight: Array  # (rows,)
 
 
 class StructuralModel(ABC):
-    """A graph with an equation for every column, which answers what would be if columns were set to values.
+    """A graph with an equation for every column, which answers what would happen if columns were set to values.
 
-    There are two kinds. The equations of a :class:`castlereg.synthetic.KnownWorld` are given. Those of a
+    There are two kinds. The equations of a :class:`castlereg.synthetic.KnownWorld` are known. Those of a
     :class:`castlereg.structural.FittedWorld`, which ``estimator.structural_model()`` returns, are learned from rows;
-    its answers have error bars, over the rows and over the graphs that may be true.
+    its answers have error bars, which cover the rows and the graphs that may be true.
     """
 
     if TYPE_CHECKING:  # fields of one kind, properties of the other
 
         @property
         def fixed(self) -> Mapping[str, Any]:
-            """Columns that are held at a value."""
+            """Columns that are held, and their values."""
 
         @property
         def variables(self) -> tuple[Variable, ...]:
@@ -80,7 +80,7 @@ class StructuralModel(ABC):
 
         @property
         def population(self) -> Population:
-            """Rows that answers are averages over."""
+            """The rows over which answers are averaged."""
 
     @abstractmethod
     def graph(self, target: str | None = None) -> CausalGraph:
@@ -103,9 +103,9 @@ class StructuralModel(ABC):
         Parameters
         ----------
         values : mapping of column to value, optional
-            Levels are given by name.
+            Pass levels by name.
         **named
-            The same as keywords.
+            The same, as keyword arguments.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class StructuralModel(ABC):
         Returns
         -------
         DataFrame
-            One column for each of the model; levels that are text are categoricals.
+            All columns of the model; text levels are categoricals.
 
         Examples
         --------
@@ -157,14 +157,14 @@ class StructuralModel(ABC):
         return values
 
     def log_likelihood(self, rows: pd.DataFrame) -> float:
-        """Mean over rows of the log density of all columns, each given its causes.
+        """Return the mean over rows of the log density of all columns, each given its causes.
 
-        Missing values, and columns that are held, count nothing.
+        Missing values and columns that are held do not count.
 
         Parameters
         ----------
         rows : DataFrame
-            With every column of the model.
+            Must have every column of the model.
         """
         densities = self.system.log_densities(self.coded(rows))
         free = [k for k, name in enumerate(self.names) if name not in self.fixed]
@@ -183,25 +183,25 @@ class StructuralModel(ABC):
         level: Any = None,
         coverage: float = 0.9,
     ) -> Effect:
-        """Return what becomes of an outcome when a column is set, on average over the rows.
+        """Estimate an outcome when a column is set to values, on average over the rows.
 
         Parameters
         ----------
         cause, outcome : str
             Two columns.
         values : sequence, optional
-            What the cause is set to, the same in every row; by default 20 values without the outer 2.5 % of the rows,
-            or all levels.
+            Values of the cause, the same in every row; by default 20 values between the 2.5 % and 97.5 % quantiles, or
+            all levels.
         by : float, optional
-            Instead of values: what is added to the cause in each row, days for dates. The answer is then the change of
-            the outcome. Rows in which the cause is missing are left out.
+            Amount to add to the cause in each row, in days for dates; use it instead of ``values``. The answer is then
+            the change of the outcome. Rows in which the cause is missing are left out.
         given : mapping of column to level or (low, high), optional
-            Average only over rows in which columns have this level, or lie in this range, before the intervention. An
-            end that is None is open.
+            Average only over rows in which columns have this level, or lie in this range, before the intervention.
+            None is an open end.
         level : object, optional
-            Level of the outcome whose probability is wanted, by default the last; not for numbers.
+            Level of the outcome whose probability is estimated, by default the last; not for a numeric outcome.
         coverage : float
-            Of the bands.
+            Coverage of the bands.
 
         Examples
         --------
@@ -220,16 +220,16 @@ class StructuralModel(ABC):
         else:
             codes, labels = self._codes(node, values, rows)
         scenarios = [{node: code} for code in codes.tolist()]
-        asked = self._ask(scenarios, out, level, rows, coverage, shift=by is not None)
+        averages = self._averages(scenarios, out, level, rows, coverage, shift=by is not None)
         associated = np.full(len(codes), np.nan) if by is not None else self._associated(node, out, level, codes, rows)
-        answer = asked.after if by is None else asked.change
-        notes = self._notes([node], {} if by is not None else {node: codes}, rows, asked.direction, answer)
+        answer = averages.after if by is None else averages.change
+        notes = self._notes([node], {} if by is not None else {node: codes}, rows, averages.direction, answer)
         missing = int(np.isnan(self.population.values[node]).sum()) if by is not None else 0
         if missing:
             notes = (f"{missing} rows without a value of {cause} are left out.", *notes)
         return Effect(
-            cause, outcome, asked.level, labels, answer, asked.quantiles,
-            associated, asked.direction, coverage, notes, by,
+            cause, outcome, averages.level, labels, answer, averages.quantiles,
+            associated, averages.direction, coverage, notes, by,
         )  # fmt: skip
 
     def what_if(
@@ -241,7 +241,7 @@ class StructuralModel(ABC):
         level: Any = None,
         coverage: float = 0.9,
     ) -> WhatIf:
-        """Return what becomes of an outcome when one or several columns are set at once.
+        """Estimate an outcome when one or several columns are set together.
 
         Parameters
         ----------
@@ -258,31 +258,31 @@ class StructuralModel(ABC):
         True
         """
         if not do:
-            raise ValueError("do is empty: name at least one column and the value that it is set to")
+            raise ValueError("do is empty: pass at least one column and its value")
         scenario, out = fixed_codes(do, self.variables), index_of(outcome, self.variables)
         rows = self._rows(given)
-        asked = self._ask([scenario], out, level, rows, coverage)
+        averages = self._averages([scenario], out, level, rows, coverage)
         codes = {node: np.array([value]) for node, value in scenario.items()}
-        notes = self._notes(list(scenario), codes, rows, asked.direction, asked.change)
+        notes = self._notes(list(scenario), codes, rows, averages.direction, averages.change)
         return WhatIf(
-            dict(do), outcome, asked.level, asked.before, asked.after, asked.change,
-            asked.quantiles_before, asked.quantiles[0], asked.direction, coverage, notes,
+            dict(do), outcome, averages.level, averages.before, averages.after, averages.change,
+            averages.quantiles_before, averages.quantiles[0], averages.direction, coverage, notes,
         )  # fmt: skip
 
     def counterfactual(self, rows: pd.DataFrame, do: Mapping[str, Any], *, random_state: int = 0) -> pd.DataFrame:
-        """Return what these rows would have been, had columns been set.
+        """Return what these rows would have been if columns had been set.
 
-        The noise of every row is found from its own values (abduction), columns are set, and what follows from them is
-        computed anew with that noise. Levels that follow are drawn among those that agree with what was seen.
+        The noise of every row is inferred from its values (abduction), columns are set, and their effects are computed
+        again with that noise. Noise of levels is drawn at random, so that it agrees with the levels in the rows.
 
         Parameters
         ----------
         rows : DataFrame
-            With every column of the model.
+            Must have every column of the model.
         do : mapping of column to value
-            A value for all rows, or one for each row.
+            One value for all rows, or one for each row.
         random_state : int
-            Draws noise of levels and of missing values.
+            Seed for the noise of levels and of missing values.
 
         Examples
         --------
@@ -305,20 +305,20 @@ class StructuralModel(ABC):
     def root_causes(
         self, rows: pd.DataFrame, outcome: str, *, n_permutations: int = 100, random_state: int = 0
     ) -> pd.DataFrame:
-        """Return which columns explain an unusual outcome: what the noise of each adds to it, row by row.
+        """Explain an unusual outcome by the noise of each column: return how much it adds, row by row.
 
-        A column's noise is what its causes do not explain of it. Contributions are Shapley values: noise of the row is
-        put in the place of random noise, column after column in random orders. They add up to the outcome less its
-        usual value; the largest is where to look first.
+        The noise of a column is the part that its causes do not explain. Contributions are Shapley values: the noise of
+        the row replaces random noise, one column at a time, in random orders. They add up to the outcome minus its
+        usual value; look at the largest first.
 
         Parameters
         ----------
         rows : DataFrame
-            With every column of the model.
+            Must have every column of the model.
         outcome : str
-            A column of numbers.
+            A numeric column.
         n_permutations : int
-            Random orders to average over.
+            Number of random orders to average over.
         random_state : int
 
         Returns
@@ -338,9 +338,9 @@ class StructuralModel(ABC):
         out = index_of(outcome, self.variables)
         check_integer("n_permutations", n_permutations)
         if self.fixed:
-            raise ValueError("root causes are those of rows as they were seen: ask the model before do(...)")
+            raise ValueError("root_causes explains rows without an intervention; call it on the model before do(...)")
         if self.variables[out].levels is not None:
-            raise ValueError(f"{outcome!r} has levels; root causes are of an outcome of numbers")
+            raise ValueError(f"the outcome {outcome!r} has levels; root_causes needs a numeric outcome")
         ends = [0, *accumulate(variable.n_signals for variable in self.variables)]
         signals = tuple(slice(*pair) for pair in pairwise(ends))
         values = self.coded(rows)
@@ -352,12 +352,13 @@ class StructuralModel(ABC):
     def to_dowhy(self) -> Any:
         """Return a structural causal model of DoWhy (``dowhy.gcm``) with this graph and these equations.
 
-        Its mechanisms need no ``gcm.fit``, and keep their equations if it is called. Columns without causes are drawn
-        from their values in the rows, numbers are ``AdditiveNoiseModel`` with the residuals as noise, levels are
-        ``ClassifierFCM``. Levels have the values of the table; dates and durations are numbers of days. The model is an
-        ``InvertibleStructuralCausalModel``, which ``gcm.counterfactual_samples`` needs, unless levels have causes.
+        Its mechanisms need no ``gcm.fit``; if it is called, they keep their equations. Columns without causes are drawn
+        from their values in the rows. Numeric columns are ``AdditiveNoiseModel`` with the residuals as noise, and
+        columns of levels are ``ClassifierFCM``. Levels have the values of the table; dates and durations are numbers of
+        days. The model is an ``InvertibleStructuralCausalModel``, which ``gcm.counterfactual_samples`` needs, unless
+        levels have causes.
 
-        Only the graph of the equations is handed over, not the graphs that may be true besides.
+        It contains only the graph of the equations, not the other graphs that may be true.
         """
         from castlereg.structural.hand_over import to_dowhy
 
@@ -366,7 +367,7 @@ class StructuralModel(ABC):
     def to_pgmpy(self) -> Any:
         """Return a network of pgmpy with this graph.
 
-        If all columns are levels, it is a ``DiscreteBayesianNetwork`` with a table of probabilities for every column.
+        If all columns have levels, it is a ``DiscreteBayesianNetwork`` with a table of probabilities for every column.
         Otherwise it is a ``DAG``, the graph only.
         """
         from castlereg.structural.hand_over import to_pgmpy
@@ -376,8 +377,8 @@ class StructuralModel(ABC):
     def to_networkx(self) -> nx.DiGraph:
         """Return the graph for networkx.
 
-        Edges have ``weight``, ``confidence`` and ``direction``, as far as they are known. Nodes have ``target``,
-        ``kind``, ``parents``, and ``explained`` if the equations are learned; those that are held have ``held``.
+        Edges have ``weight``, ``confidence`` and ``direction``, if these are known. Nodes have ``target``, ``kind``,
+        ``parents``, ``explained`` if the equations are learned, and ``held`` if the column is held.
 
         Examples
         --------
@@ -390,13 +391,13 @@ class StructuralModel(ABC):
 
         return to_networkx(self)
 
-    # --- how ----------------------------------------------------------------------------------------
+    # --- computation --------------------------------------------------------------------------------
 
     def coded(self, rows: pd.DataFrame) -> Array:
         """Return a table with every column of the model as numbers, shape (columns, rows)."""
         return from_frame(rows, self.variables)
 
-    def _ask(
+    def _averages(
         self,
         scenarios: Sequence[Scenario],
         out: int,
@@ -404,18 +405,18 @@ class StructuralModel(ABC):
         rows: NDArray[np.int64],
         coverage: float,
         shift: bool = False,
-    ) -> _Asked:
+    ) -> _Averages:
         """Average the outcome over rows in every scenario."""
         check_fraction("coverage", coverage)
         changed = {node for scenario in scenarios for node in scenario}
         if out in changed:
-            raise ValueError(f"{self.names[out]!r} is the outcome: it cannot be set as well")
+            raise ValueError(f"{self.names[out]!r} is the outcome and cannot be set as well; choose another column")
         code = self._level_code(out, level)
         values, weight = self.population
         held = fixed_codes(self.fixed, self.variables)
 
-        def outcomes(system: System, some: NDArray[np.int64]) -> Array:
-            outcome = measured(outcomes_of(system, values[:, some], [{}, *scenarios], held, out, shift), code)
+        def outcomes(system: System, row_numbers: NDArray[np.int64]) -> Array:
+            outcome = measured(outcomes_of(system, values[:, row_numbers], [{}, *scenarios], held, out, shift), code)
             return np.concatenate([outcome[1:], outcome[1:] - outcome[0], outcome[:1]])
 
         answer, of_main = averaged(self.system, self.draws, outcomes, rows, weight, coverage)
@@ -427,24 +428,26 @@ class StructuralModel(ABC):
         label = None if code is None else (self.variables[out].levels or ())[code]
         quantiles = self._quantiles(of_main[[*range(n), -1]], out, weight[rows])
         before, direction = float(answer.estimate[-1]), self._direction(changed, out, held)
-        return _Asked(before, after, change, quantiles[-1], quantiles[:-1], direction, label)
+        return _Averages(before, after, change, quantiles[-1], quantiles[:-1], direction, label)
 
     def _level_code(self, out: int, level: Any) -> int | None:
         variable = self.variables[out]
         if variable.levels is None:
             if level is not None:
-                raise ValueError(f"level={level!r} is for an outcome with levels, but {variable.name!r} holds numbers")
+                raise ValueError(
+                    f"level={level!r} needs an outcome with levels, but {variable.name!r} is numeric; drop level"
+                )
             return None
         return len(variable.levels) - 1 if level is None else int(variable.code(level))
 
     def _quantiles(self, outcomes: Array, out: int, weight: Array) -> Array:
-        """Return quantiles of outcomes over rows, shape (questions, rows) to (questions, 5)."""
+        """Return quantiles of outcomes over rows; from shape (questions, rows) to (questions, 5)."""
         if self.variables[out].levels is not None:
             return np.full((len(outcomes), len(QUANTILES)), np.nan)
         return np.stack([weighted_quantiles(values, QUANTILES, weight) for values in outcomes])
 
     def _direction(self, causes: set[int], out: int, held: Scenario) -> Direction:
-        """Count the graphs with a path from one of the causes to the outcome, and with one the other way."""
+        """Return the shares of graphs with a path from a cause to the outcome, and with one in the other direction."""
         systems: list[System] = [draw.whole for draw in self.draws] or [self.system]
         known: dict[int, tuple[bool, bool]] = {}
         for system in systems:
@@ -457,39 +460,39 @@ class StructuralModel(ABC):
         return Direction(float(forward), float(backward))
 
     def _rows(self, given: Mapping[str, Any] | None, present: Sequence[int] = ()) -> NDArray[np.int64]:
-        """Return the rows in which columns have given levels or lie in given ranges, and some are not missing."""
+        """Return the rows that fulfil ``given`` and have no missing values in the columns ``present``."""
         values, weight = self.population
-        kept = (weight > 0) & ~np.isnan(values[list(present)]).any(axis=0)
+        is_selected = (weight > 0) & ~np.isnan(values[list(present)]).any(axis=0)
         for name, wanted in (given or {}).items():
             node = index_of(name, self.variables)
             if self.variables[node].levels is not None:
-                kept &= values[node] == self.variables[node].code(wanted)
+                is_selected &= values[node] == self.variables[node].code(wanted)
                 continue
             if not isinstance(wanted, tuple | list) or len(wanted) != 2:
-                raise ValueError(f"given has {name!r}: {wanted!r}, but it holds numbers: give a range (low, high)")
+                raise ValueError(f"given[{name!r}]={wanted!r} must be a range (low, high), because {name!r} is numeric")
             low, high = (
                 open_end if end is None or end in (-np.inf, np.inf) else self.variables[node].code(end)
                 for end, open_end in zip(wanted, (-np.inf, np.inf), strict=True)
             )
-            kept &= (low <= values[node]) & (values[node] <= high)
-        rows = np.flatnonzero(kept)
+            is_selected &= (low <= values[node]) & (values[node] <= high)
+        rows = np.flatnonzero(is_selected)
         if len(rows) < _FEWEST_ROWS:
-            which = "are as given" if given else "can be averaged over"
-            raise ValueError(f"only {len(rows)} rows {which}, and an average needs at least {_FEWEST_ROWS}")
+            reason = "fulfil the conditions in given" if given else "can be averaged"
+            raise ValueError(f"only {len(rows)} rows {reason}, but an average needs at least {_FEWEST_ROWS}")
         return rows
 
     def _codes(self, node: int, values: Sequence[Any] | None, rows: NDArray[np.int64]) -> tuple[Array, tuple[Any, ...]]:
-        """Return the values that a column is set to, as numbers and as the user knows them."""
+        """Return the values of a column that is set, as numbers and in the units of the table."""
         variable = self.variables[node]
         if values is not None:
             if isinstance(values, str) or not hasattr(values, "__len__") or not len(values):
-                raise ValueError(f"values={values!r} must be a list of one or more values")
+                raise ValueError(f"values={values!r} must be a list with at least one value")
             return np.array([variable.code(value) for value in values]), tuple(values)
         if variable.levels is not None:
             return np.arange(len(variable.levels), dtype=np.float64), variable.levels
         present = self.population.values[node, rows]
         if np.isnan(present).all():
-            raise ValueError(f"{variable.name!r} has no values in these rows: give values=[...]")
+            raise ValueError(f"all values of {variable.name!r} are missing in these rows; pass values=[...]")
         low, high = weighted_quantiles(present, (_OUTER, 1 - _OUTER), self.population.weight[rows])
         codes = np.linspace(low, high, _VALUES)
         return codes, labels_of(variable, codes)
@@ -497,9 +500,9 @@ class StructuralModel(ABC):
     def _check_shift(self, node: int, by: float, values: Sequence[Any] | None) -> None:
         check_number("by", by)
         if values is not None:
-            raise ValueError("give either values or by, not both")
+            raise ValueError("pass either values or by, not both")
         if self.variables[node].levels is not None:
-            raise ValueError(f"{self.names[node]!r} has levels: give values=[...] instead of by={by!r}")
+            raise ValueError(f"{self.names[node]!r} has levels; pass values=[...] instead of by={by!r}")
 
     def _associated(self, node: int, out: int, level: Any, codes: Array, rows: NDArray[np.int64]) -> Array:
         """Return the mean outcome in the rows nearest to each value."""
@@ -508,9 +511,9 @@ class StructuralModel(ABC):
         is_level = self.variables[node].levels is not None
         means = []
         for code in codes:
-            apart = np.abs(values[node] - code)
-            most = 0.0 if is_level else weighted_quantiles(apart, (_NEAR,), weight)[0]
-            near = (apart <= most) & np.isfinite(outcomes)
+            distance = np.abs(values[node] - code)
+            limit = 0.0 if is_level else weighted_quantiles(distance, (_NEAR,), weight)[0]
+            near = (distance <= limit) & np.isfinite(outcomes)
             means.append(weighted_mean(outcomes[near], weight[near]) if near.any() else np.nan)
         return np.array(means)
 
@@ -522,17 +525,17 @@ class StructuralModel(ABC):
         direction: Direction,
         answer: Answer,
     ) -> tuple[str, ...]:
-        """Say what to keep in mind."""
+        """Return what to keep in mind about an answer."""
         notes = []
         for node, set_to in codes.items():
             notes += self._unsupported(node, set_to, self.population.values[node, rows])
         if direction.forward == 0:
             names = " or ".join(self.names[k] for k in causes)
-            notes.append(f"No graph has a path from {names} to the outcome: the effect is zero by the graph.")
+            notes.append(f"No graph has a path from {names} to the outcome, so the effect is zero.")
         elif direction.is_known and (answer.between > _MOSTLY * answer.within).any():
             notes.append(
-                "The graphs that may be true give different answers, further apart than the rows explain: bands are "
-                "wide because of the graph, not because of the number of rows."
+                "The graphs that may be true give different answers: the bands are wide because the graph is "
+                "uncertain, not because there are few rows."
             )
         return (*notes, *self.caveats)
 
@@ -542,7 +545,7 @@ class StructuralModel(ABC):
             rare = [variable.levels[int(code)] for code in set_to if (values == code).sum() < _FEWEST_ROWS]
             return [f"Few rows have {variable.name} = {', '.join(map(str, rare))}."] if rare else []
         if not len(values):
-            return [f"{variable.name} is missing in all rows: the answer is extrapolated."]
+            return [f"{variable.name} is missing in all rows; the answer is extrapolated."]
         low, high = np.quantile(values, [_FEW, 1 - _FEW])
         margin = 1e-9 * max(abs(low), abs(high))
         if (set_to >= low - margin).all() and (set_to <= high + margin).all():
@@ -551,17 +554,17 @@ class StructuralModel(ABC):
             f"{end:.4g}" if isinstance(end, float) else str(end) for end in labels_of(variable, np.array([low, high]))
         ]
         return [
-            f"98 % of the rows have {variable.name} between {ends[0]} and {ends[1]}: answers beyond are extrapolated, "
-            "and their bands may be too narrow."
+            f"98 % of the rows have {variable.name} between {ends[0]} and {ends[1]}; answers outside this range are "
+            "extrapolated, and their bands may be too narrow."
         ]
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What to keep in mind of every answer."""
+        """What to keep in mind about every answer."""
         return ()
 
 
-class _Asked(NamedTuple):
+class _Averages(NamedTuple):
     before: float
     after: Answer
     change: Answer

@@ -1,4 +1,4 @@
-"""From a fitted model to a structural model: its columns, its training rows, and a graph."""
+"""Build a structural model from a fitted model: its columns, its training rows, and a graph."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ def structural_model(
     ----------
     model : FittedModel
     rows : Rows
-        Coded by the model's schema.
+        Rows coded with the schema of the model.
     graph : CausalGraph, optional
-        Taken as known; by default the model's own graph, with its uncertainty.
+        A graph that is taken as known; by default the graph of the model, with its uncertainty.
     n_draws, random_state, progress
         As in :meth:`castlereg.structural.FittedWorld.fit`.
     """
     variables, values = variables_of(model.preprocessing, rows)
     names = [variable.name for variable in variables]
-    own = graph is None
+    is_graph_given = graph is not None
     if graph is None:
         graph = model.graph
     if graph is None:
-        raise ValueError("this model has learned no graph, only to predict the target: give graph=, a CausalGraph")
+        raise ValueError("this model has not learned a graph, it only predicts the target; pass graph=CausalGraph(...)")
     return FittedWorld.fit(
         variables,
         values,
         in_order(graph, names),
         weight=rows.weight,
-        is_graph_given=not own,
+        is_graph_given=is_graph_given,
         n_draws=n_draws,
         random_state=random_state,
         progress=progress,
@@ -60,7 +60,7 @@ def structural_model(
 
 
 def in_order(graph: CausalGraph, names: list[str]) -> CausalGraph:
-    """Return a graph with its nodes in the order of names, all of which it must have."""
+    """Return a graph with its nodes in the order of ``names``; it must have all of them."""
     if not isinstance(graph, CausalGraph):
         raise ValueError(f"graph={graph!r} must be a CausalGraph, such as graph_ of a fitted model")
     for name in graph.names:
@@ -68,7 +68,7 @@ def in_order(graph: CausalGraph, names: list[str]) -> CausalGraph:
             raise ValueError(unknown_node(name, names, "the graph"))
     absent = [name for name in names if name not in graph.names]
     if absent:
-        raise ValueError(f"the graph has no node {', '.join(map(repr, absent))}: it needs all columns and the target")
+        raise ValueError(f"the graph has no node {', '.join(map(repr, absent))}; it needs all columns and targets")
     if list(graph.names) == names:
         return graph
     order = np.ix_(*[[graph.names.index(name) for name in names]] * 2)
@@ -77,7 +77,7 @@ def in_order(graph: CausalGraph, names: list[str]) -> CausalGraph:
 
 
 def variables_of(preprocessing: Preprocessing, rows: Rows) -> tuple[list[Variable], NDArray[np.float64]]:
-    """Return the columns and targets, in the user's order, and coded rows as numbers, shape (variables, rows)."""
+    """Return the columns and targets in the user's order, and coded rows as numbers, shape (variables, rows)."""
     variables, values = [], []
     cells = rows.columns.cells
     for j, column in enumerate(preprocessing.schema):
@@ -95,7 +95,7 @@ def variables_of(preprocessing: Preprocessing, rows: Rows) -> tuple[list[Variabl
 
 
 def _feature(column: ColumnSchema, cells: NDArray[np.float64]) -> tuple[Variable, NDArray[np.float64]]:
-    """Return a column of the table: levels for what has levels or two values, otherwise numbers."""
+    """Return a column of the table as a variable: with levels if it has levels or two values, otherwise numeric."""
     if column.levels is not None:
         return Variable(column.name, tuple(column.levels), schema=column), np.where(cells < 0, np.nan, cells)
     levels = np.unique(cells[np.isfinite(cells)])

@@ -13,9 +13,9 @@ from castlereg.structural.system import System, between
 from castlereg.structural.variables import Variable
 
 Array = NDArray[np.float64]
-Scenario = Mapping[int, float]  # columns, and what they are set to or changed by
+Scenario = Mapping[int, float]  # columns, and the values that they are set to or changed by
 
-_CELLS = 2_000_000  # that are computed at once
+_CELLS = 2_000_000  # maximum number of values that are computed together
 
 
 def outcomes_of(
@@ -23,8 +23,8 @@ def outcomes_of(
 ) -> Array:
     """Return the outcome of rows in every scenario, each row with its own noise; shape (scenarios, rows).
 
-    Columns are set to the values of a scenario, or changed by them; ``held`` ones are the same in all scenarios. An
-    outcome that is missing is drawn.
+    Columns are set to the values of a scenario, or changed by them; ``held`` columns are the same in all scenarios.
+    Missing outcomes are drawn.
     """
     nodes = between(system.edges, sorted({*held, *(node for scenario in scenarios for node in scenario)}), [out])
     if out not in nodes and np.isnan(values[out]).any():
@@ -49,7 +49,7 @@ def outcomes_of(
 
 
 def measured(values: Array, code: int | None) -> Array:
-    """Return numbers as they are, and whether levels are the wanted one as 1 or 0; NaN where they are missing."""
+    """Return numbers unchanged, and levels as 1 or 0 for those that match ``code``; NaN where they are missing."""
     return values if code is None else np.where(np.isnan(values), np.nan, values == code)
 
 
@@ -68,18 +68,22 @@ def weighted_quantiles(values: Array, shares: Sequence[float], weight: Array) ->
 
 
 def labels_of(variable: Variable, codes: Array) -> tuple[Any, ...]:
-    """Return values as the user knows them."""
+    """Return values in the units of the table, and levels by name."""
     return tuple(pd.Series(variable.decode(codes)).tolist())
 
 
 def values_set(variable: Variable, value: Any, index: pd.Index) -> float | Array:
-    """Return what a column of rows is set to: one value for all rows, or one for each; a Series goes by its index."""
+    """Return the number or numbers that a column is set to: one for all rows, or one each; a Series is aligned."""
     if isinstance(value, str) or not hasattr(value, "__len__"):
         return variable.code(value)
     if isinstance(value, pd.Series) and not value.index.equals(index):
         if not value.index.is_unique or set(value.index) != set(index):
-            raise ValueError(f"the values of {variable.name!r} have another index than the rows")
+            raise ValueError(
+                f"the index of the values of {variable.name!r} must equal that of the rows; pass an array to ignore it"
+            )
         value = value.reindex(index)
     if len(value) != len(index):
-        raise ValueError(f"do has {len(value)} values for {variable.name!r}, but there are {len(index)} rows")
+        raise ValueError(
+            f"do has {len(value)} values for {variable.name!r}, but there are {len(index)} rows; pass one per row"
+        )
     return variable.codes(value)

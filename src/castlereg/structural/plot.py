@@ -1,4 +1,4 @@
-"""Pictures of effects: what is caused beside what is associated."""
+"""Pictures of effects: caused and associated outcomes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ _CAUSED, _ASSOCIATED, _PREDICTED = "#0b6e99", "#b35c00", "#555555"
 
 
 def plot_effect(effect: Effect, ax: Axes | None = None, predicted: NDArray[np.float64] | None = None) -> Axes:
-    """Draw the outcome when the cause is set, with its band, beside the mean of the rows that have such values.
+    """Draw the outcome when the cause is set, with its band, and the mean outcome of rows with such values.
 
     Parameters
     ----------
     effect : Effect
-        Of values, not ``by`` some units.
+        An effect of ``values``, not ``by`` some units.
     ax : Axes, optional
-        To draw in; by default a new picture.
+        By default new axes.
     predicted : array of shape (values,), optional
-        What a model predicts at the values.
+        Predictions of a model at the values.
     """
     import matplotlib.pyplot as plt
 
     if effect.by is not None:
-        raise ValueError("an effect by some units is a single number: plot one of values")
+        raise ValueError("an effect with by=... is a single number; to plot one, pass values=[...] to effect()")
     if ax is None:
         _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
     is_number = all(isinstance(value, int | float | np.number) for value in effect.values)
@@ -38,7 +38,9 @@ def plot_effect(effect: Effect, ax: Axes | None = None, predicted: NDArray[np.fl
     answer = effect.answer
     if predicted is not None:
         if len(predicted) != len(x):
-            raise ValueError(f"predicted has {len(predicted)} values, but the effect has {len(x)}")
+            raise ValueError(
+                f"predicted has {len(predicted)} values, but the effect has {len(x)}; pass one for each value"
+            )
         style = ":" if is_number else "s"
         ax.plot(x, predicted, style, color=_PREDICTED, label="predicted: the model, with only this column changed")
     if is_number:

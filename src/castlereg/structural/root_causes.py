@@ -1,4 +1,4 @@
-"""Which causes explain an unusual row: what every column's noise adds to the outcome."""
+"""Explain an unusual row by its causes: how much the noise of each column adds to the outcome."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Array = NDArray[np.float64]
 def noise_contributions(
     system: System, signals: tuple[slice, ...], values: Array, outcome: int, n_permutations: int, seed: int
 ) -> tuple[Array, list[int]]:
-    """Return what the noise of each node adds to the outcome, shape (nodes, rows), and the nodes that can.
+    """Return how much the noise of each node adds to the outcome, shape (nodes, rows), and the nodes that affect it.
 
-    Shapley values of the outcome as a function of the noise: the noise of nodes is put in, one after the other in
-    random orders, in place of noise drawn at random; what the outcome changes by is the node's. Contributions add up
-    to the outcome less its mean over the draws.
+    These are Shapley values of the outcome as a function of the noise: the noise of nodes replaces random noise, one
+    node at a time in random orders, and each node gets the change of the outcome. Contributions add up to the outcome
+    minus its mean over the draws.
     """
     needed = reached_from(system.edges.T, [outcome])
     needed[outcome] = True
     nodes = [k for k in causal_order(system.edges) if needed[k]]
-    own = system.abduct(values, nodes, seed)
+    observed = system.abduct(values, nodes, seed)
     n_rows, rng = values.shape[1], np.random.default_rng(seed)
     contributions = np.zeros(values.shape)
     for _ in range(n_permutations):
@@ -31,7 +31,7 @@ def noise_contributions(
         system.solve(noise, state, nodes)
         before = state[outcome].copy()
         for node in rng.permutation(nodes).tolist():
-            noise[signals[node]] = own[signals[node]]
+            noise[signals[node]] = observed[signals[node]]
             system.solve(noise, state, nodes)
             contributions[node] += state[outcome] - before
             before = state[outcome].copy()

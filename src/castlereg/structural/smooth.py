@@ -1,7 +1,7 @@
-"""Smooth functions of columns, and their sums: what an equation is unless a network predicts clearly better.
+"""Smooth functions of columns, and their sums: the form of an equation unless a network predicts clearly better.
 
-A function of a number is a line plus waves of its rank, a function of levels one number for each. Sums of these are
-linear in their weights, so that an equation is solved, not trained, and solved again for each resampling of the rows.
+A function of a number is a line plus waves of its rank; a function of levels has one value for each. Sums of these are
+linear in their weights, so equations need no training: they are solved, and solved again for resampled rows.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from scipy.special import log_softmax
 
 Array = NDArray[np.float64]
 
-_WAVES = 10  # cosines of the rank of a number, beside the number itself
-# Penalties; those of waves grow with the square of their frequency.
+_WAVES = 10  # cosines of the rank of a number, in addition to the number itself
+# Penalties; those of waves increase with the square of their frequency.
 _OF_VALUE, _OF_WAVE, _OF_LEVEL, _OF_PRODUCT = 1e-4, 0.1, 0.1, 0.1
-_MOST_KNOTS = 200  # values between which functions are straight
-_BEYOND = 10.0  # ranges of the values, to either side, in which lines go on; further out functions are constant
+_MOST_KNOTS = 200  # maximum number of knots; functions are linear between them
+_BEYOND = 10.0  # lines continue this many ranges beyond the values; further out, functions are constant
 RIDGES, RIDGES_OF_LEVELS = 10.0 ** np.arange(-5, 2.5, 0.5), 10.0 ** np.arange(-4, 1)
-_FOLDS = 4  # by which logits choose their ridge
-_STEPS = 40  # of logits
+_FOLDS = 4  # for choosing the ridge of logits
+_STEPS = 40  # for fitting logits
 
 
 class Position(NamedTuple):
-    """Where values stand between the knots of their column; see :meth:`Basis.locate`."""
+    """Positions of values between the knots of their column; see :meth:`Basis.locate`."""
 
     left: NDArray[np.int64]
     share: Array | None  # of the way to the next knot; None for levels
@@ -41,7 +41,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Basis:
-    """The functions of one column: tables of values at knots, straight in between.
+    """The basis functions of one column: tables of values at knots, linear in between.
 
     The knots of a number are its quantiles and two far points. Levels are their own knots. The last entry of every
     table is for missing values.
@@ -53,7 +53,7 @@ class Basis:
 
     @classmethod
     def of_numbers(cls, values: Array) -> Basis:
-        """Make the basis of a column of numbers, NaN where they are missing."""
+        """Create the basis of a column of numbers; missing values are NaN."""
         present = values[np.isfinite(values)]
         shares = (np.arange(min(_MOST_KNOTS, max(len(present), 2))) + 0.5) / min(_MOST_KNOTS, max(len(present), 2))
         knots, first, counts = np.unique(np.quantile(present, shares), return_index=True, return_counts=True)
@@ -68,12 +68,12 @@ class Basis:
         features = np.vstack([features, np.r_[np.zeros(features.shape[1] - 1), 1.0]])
         penalties = np.r_[_OF_VALUE, _OF_WAVE * np.square(orders), _OF_LEVEL]
         if len(present) == len(values):
-            features[:, -1] = 0.0  # nothing is known of missing values: they count as the mean
+            features[:, -1] = 0.0  # missing values have no effect that can be learned: they count as the mean
         return cls(knots, features, penalties)
 
     @classmethod
     def of_levels(cls, n_levels: int) -> Basis:
-        """Make the basis of a column of levels."""
+        """Create the basis of a column of levels."""
         return cls(np.empty(0), np.eye(n_levels + 1), np.full(n_levels + 1, _OF_LEVEL))
 
     @property
@@ -82,7 +82,7 @@ class Basis:
         return self.features.shape[1]
 
     def locate(self, values: Array) -> Position:
-        """Find values among the knots."""
+        """Return the positions of values among the knots."""
         missing = np.isnan(values)
         if not len(self.knots):
             return Position(np.where(missing, len(self.features) - 1, values).astype(np.int64), None)
@@ -98,7 +98,7 @@ class Basis:
 
 
 def looked_up(table: Array, at: Position) -> Array:
-    """Read a table, shape (knots + 1, ...), at positions; shape (rows, ...)."""
+    """Interpolate a table of shape (knots + 1, ...) at positions; return shape (rows, ...)."""
     if at.share is None:
         return np.asarray(table[at.left])
     share = at.share.reshape(at.share.shape + (1,) * (table.ndim - 1))
@@ -136,11 +136,11 @@ class Design:
 
     bases: tuple[Basis, ...]  # of the parents
     features: Array  # (rows, features), a column of ones first
-    penalties: Array  # (features,), hardly any of the constant
+    penalties: Array  # (features,), almost zero for the constant
 
     @classmethod
     def of(cls, bases: Sequence[Basis], positions: Sequence[Position], n_rows: int) -> Design:
-        """Lay out the features of rows."""
+        """Compute the features of rows."""
         blocks = [basis.expand(at) for basis, at in zip(bases, positions, strict=True)]
         penalties = np.concatenate([[1e-10], *(basis.penalties for basis in bases)])
         return cls(tuple(bases), np.concatenate([np.ones((n_rows, 1)), *blocks], axis=1), penalties)
@@ -164,10 +164,10 @@ class Design:
     # --- numbers ------------------------------------------------------------------------------------
 
     def best_ridge(self, values: Array, weight: Array) -> tuple[float, Array]:
-        """Choose the strength of the penalty by rows that are left out one at a time; return also their residuals.
+        """Choose the penalty strength by leave-one-out errors; also return the leave-one-out residuals.
 
-        With the constant taken out and features divided by the roots of their penalties, all strengths share one
-        decomposition: the prediction and the leverage of every row are sums over its directions.
+        With centred features divided by the square roots of their penalties, all strengths share one decomposition: the
+        prediction and the leverage of every row are sums over its directions.
         """
         share, root = weight / weight.sum(), np.sqrt(weight)
         centered = (self.features[:, 1:] - share @ self.features[:, 1:]) / np.sqrt(self.penalties[1:])
@@ -188,7 +188,7 @@ class Design:
         return best[1:]
 
     def solve(self, values: Array, weight: Array, ridge: float) -> Array:
-        """Fit numbers to weighted rows; return weights, shape (features, 1)."""
+        """Fit numbers to weighted rows; return the weights of features, shape (features, 1)."""
         weighted = self.features * weight[:, None]
         system = weighted.T @ self.features + ridge * weight.sum() * np.diag(self.penalties)
         return np.asarray(np.linalg.solve(system, weighted.T @ values)[:, None])
@@ -196,7 +196,7 @@ class Design:
     # --- levels -------------------------------------------------------------------------------------
 
     def best_ridge_of_levels(self, codes: NDArray[np.int64], n_levels: int, weight: Array) -> tuple[float, Array]:
-        """Choose the strength of the penalty by folds of the rows; return also the log losses of left-out rows."""
+        """Choose the penalty strength by folds of the rows; also return the log losses of left-out rows."""
         fold = np.random.default_rng(0).permutation(len(codes)) % _FOLDS
         best: tuple[float, float, Array] | None = None
         for ridge in RIDGES_OF_LEVELS if self.bases else RIDGES_OF_LEVELS[:1]:
@@ -211,7 +211,7 @@ class Design:
         return best[1:]
 
     def solve_levels(self, codes: NDArray[np.int64], n_levels: int, weight: Array, ridge: float) -> Array:
-        """Fit logits to weighted rows, shape (features, levels), by steps of a bound on the curvature (Boehning)."""
+        """Fit logits to weighted rows with a bound on the curvature (Böhning, 1992); shape (features, levels)."""
         truth = (codes == np.arange(n_levels)[:, None]).astype(np.float64)
         penalty = ridge * weight.sum() * self.penalties
         weighted, by_feature = self.features * weight[:, None], np.ascontiguousarray(self.features.T)
@@ -219,7 +219,7 @@ class Design:
         weights = before = np.zeros((n_levels, len(penalty)))
         for step in range(_STEPS):
             ahead = weights + step / (step + 3) * (weights - before)
-            scores = ahead @ by_feature  # (levels, rows): sums over the first axis are quick
+            scores = ahead @ by_feature  # (levels, rows): sums over the first axis are fast
             shares = np.exp(scores - scores.max(axis=0))
             shares /= shares.sum(axis=0)
             slope = (truth - shares) @ weighted - penalty * ahead

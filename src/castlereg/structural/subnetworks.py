@@ -1,7 +1,7 @@
-"""Networks of single columns, for equations in which causes act together: what a sum of functions cannot be.
+"""Networks for single columns whose causes interact, which a sum of functions cannot represent.
 
-A column with two or more causes gets a network only if products of its causes explain what the sum leaves, and only if
-rows that were left out are predicted clearly better by it.
+A column with two or more causes gets a network only if products of its causes explain residuals of the sum, and only if
+the network predicts held-out rows clearly better.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from castlereg.training.plan import cosine
 Array = NDArray[np.float64]
 
 _PLAN = Plan((32, 32), (Phase(120, learning_rate=cosine),), 4e-3, 64, 40, "glorot", schedule="cosine")
-_SHAPES = 3  # features of each cause whose products are tried
-_CLEARLY, _MARGIN = 2.0, 0.02  # standard errors, and share of the loss, by which a network must be better
+_SHAPES = 3  # number of features of each cause that are used in products
+_CLEARLY, _MARGIN = 2.0, 0.02  # a network must be better by this many standard errors, and by this share of the loss
 FOLDS = 4
 
 
@@ -45,7 +45,7 @@ class Encoding:
 
     @classmethod
     def of(cls, variables: Sequence[Variable], values: Array, node: int) -> Encoding:
-        """Measure the columns."""
+        """Measure the location and spread of the columns."""
         is_number = np.array([variable.levels is None for variable in variables])
         center = np.where(is_number, np.nanmean(values, axis=1), 0.0)
         spread = np.where(is_number, np.nanstd(values, axis=1), 1.0)
@@ -54,12 +54,12 @@ class Encoding:
 
     @cached_property
     def order(self) -> list[int]:
-        """Columns in the order of the layout, the one that is predicted last."""
+        """Columns in the order of the layout; the predicted one is last."""
         return [*(k for k in range(len(self.variables)) if k != self.node), self.node]
 
     @cached_property
     def layout(self) -> Layout:
-        """Nodes of the columns in this order."""
+        """Layout with the columns in this order as nodes."""
         nodes = []
         for k in self.order:
             levels, target = self.variables[k].levels, k == self.node
@@ -83,13 +83,13 @@ class Encoding:
         return np.stack(columns, axis=1).astype(np.float32)
 
     def used(self, parents: Sequence[int]) -> NDArray[np.bool_]:
-        """Return which nodes of the layout predict, shape (nodes,)."""
+        """Return which nodes of the layout the network uses, shape (nodes,)."""
         return np.isin(self.order, [*parents, self.node])
 
 
 @dataclass(frozen=True)
 class SubNetwork:
-    """A function of a column's parents that is a network."""
+    """A network as the function of a column's parents."""
 
     encoding: Encoding
     parameters: Parameters  # of the column's sub-network
@@ -99,7 +99,7 @@ class SubNetwork:
         """Return values of numbers, shape (rows, 1), or scores of levels, (rows, levels); values are (nodes, rows)."""
         encoding, layout = self.encoding, self.encoding.layout
         filled = values.copy()
-        filled[encoding.node] = 0.0  # not looked at
+        filled[encoding.node] = 0.0  # not used
         x = standardize(encoding.channels(filled).astype(np.float64), self.standardization, layout)
         inputs: Any = np.where(np.isnan(x), 0.0, x)
         outputs: Array = np.asarray(forward(self.parameters, inputs))[:, 0]
@@ -114,20 +114,20 @@ class SubNetwork:
 def acts_together(design: Design, values: Array, weight: Array, n_levels: int) -> bool:
     """Return whether products of functions of two causes predict left-out rows clearly better than the sum does.
 
-    Levels are looked at as one number for each, so that one rule serves all columns.
+    A column of levels counts as one number per level, so one rule applies to all columns.
     """
     if len(design.bases) < 2:
         return False
     columns = [values] if not n_levels else [(values == level).astype(np.float64) for level in range(n_levels)]
-    alone, together = (
+    loss_of_sum, loss_with_products = (
         sum(np.square(d.best_ridge(column, weight)[1]) for column in columns)
         for d in (design, design.with_products(_SHAPES))
     )
-    return is_clearly_lower(np.asarray(together), np.asarray(alone), weight)
+    return is_clearly_lower(np.asarray(loss_with_products), np.asarray(loss_of_sum), weight)
 
 
 def is_clearly_lower(losses: Array, than: Array, weight: Array) -> bool:
-    """Compare losses of rows."""
+    """Return whether the losses of rows are lower than others by a clear margin."""
     share = weight / weight.sum()
     gain = than - losses
     mean = float(gain @ share)
@@ -170,9 +170,9 @@ def trained(
 def left_out(
     encoding: Encoding, values: Array, parent_sets: Sequence[tuple[int, ...]], seed: int
 ) -> list[tuple[Array, Array]]:
-    """Return for every set of parents what networks of other folds leave of each row.
+    """Return the losses and residuals of each row under networks of the other folds, for every set of parents.
 
-    These are losses, squared errors or log losses, and residuals of numbers, each of shape (rows,).
+    Losses are squared errors or log losses; only numbers have residuals. Each has shape (rows,).
     """
     n_rows, n_levels = values.shape[1], len(encoding.variables[encoding.node].levels or ())
     fold = np.random.default_rng(seed).permutation(n_rows) % FOLDS

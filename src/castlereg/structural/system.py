@@ -1,4 +1,4 @@
-"""What a structural model needs of its equations, whether they are known or learned."""
+"""The protocol for the equations of a structural model, known or learned."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Array = NDArray[np.float64]
 class System(Protocol):
     """One equation for each node of a graph, ``value = function(parents, noise)``.
 
-    Values have shape (nodes, rows); those of levels are their numbers. Noise has shape (signals, rows), one signal for
-    a number and one per level otherwise: a number is a function of its parents plus noise, and of levels the one with
-    the highest score plus Gumbel noise is taken, which draws it from the softmax of the scores.
+    Values have shape (nodes, rows); levels are represented by their numbers. Noise has shape (signals, rows), with one
+    signal for a numeric node and one per level for others. A number is a function of its parents plus noise. A level is
+    the one with the highest score plus Gumbel noise, which draws it from the softmax of the scores.
     """
 
     @property
@@ -32,13 +32,13 @@ class System(Protocol):
         """Compute the values of nodes, causes first, from those of all others; in place."""
 
     def given(self, node: int, values: Array) -> Array:
-        """Return what the parents give to a node, shape (signals, rows): a number, or a score for each level."""
+        """Return a number, or a score for each level, from the parents of a node; shape (signals, rows)."""
 
     def abduct(self, values: Array, nodes: Sequence[int], seed: int) -> Array:
-        """Return noise with which nodes have these values.
+        """Return noise for which nodes have these values.
 
-        It is the only one for numbers, and a draw of those possible for levels. Values that are missing get noise at
-        random. The noise of other nodes is zero.
+        For numbers this noise is unique; for levels it is drawn from the noise that agrees with them. Missing values
+        get random noise. The noise of other nodes is zero.
         """
 
     def log_densities(self, values: Array) -> Array:
@@ -46,13 +46,13 @@ class System(Protocol):
 
 
 def causal_order(edges: NDArray[np.bool_]) -> list[int]:
-    """Order nodes, causes first."""
+    """Return the nodes in an order with causes first."""
     parents = {k: np.flatnonzero(edges[:, k]).tolist() for k in range(len(edges))}
     return list(TopologicalSorter(parents).static_order())
 
 
 def reached_from(edges: NDArray[np.bool_], nodes: Collection[int]) -> NDArray[np.bool_]:
-    """Return which nodes have a path from one of these, without these; shape (nodes,)."""
+    """Return which other nodes have a path from one of these; shape (nodes,)."""
     reached = np.zeros(len(edges), bool)
     ahead = list(nodes)
     while ahead:
@@ -64,7 +64,7 @@ def reached_from(edges: NDArray[np.bool_], nodes: Collection[int]) -> NDArray[np
 
 
 def between(edges: NDArray[np.bool_], causes: Collection[int], outcomes: Collection[int] | None = None) -> list[int]:
-    """Return the nodes that an intervention on causes changes, causes first; only those that matter for outcomes."""
+    """Return the nodes that an intervention changes, causes first; only those that affect the outcomes, if any."""
     changed = reached_from(edges, causes)
     if outcomes is not None:
         needed = reached_from(edges.T, outcomes)
@@ -74,7 +74,7 @@ def between(edges: NDArray[np.bool_], causes: Collection[int], outcomes: Collect
 
 
 def posterior_gumbel(scores: Array, chosen: NDArray[np.int64], rng: np.random.Generator) -> Array:
-    """Draw Gumbel noise, shape (levels, rows), with which the chosen levels have the highest score plus noise.
+    """Draw Gumbel noise, shape (levels, rows), for which the chosen levels have the highest score plus noise.
 
     The highest sum is a Gumbel variable around the log of the sum of all exponentials; the other sums are Gumbel
     variables below it (Oberst and Sontag, ICML 2019).

@@ -1,4 +1,4 @@
-"""The variables of a structural model: names, levels, and how values are written as numbers."""
+"""The variables of a structural model: names, levels, and values as numbers."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _DAY = pd.Timedelta(days=1)
 
 @dataclass(frozen=True)
 class Variable:
-    """A node of a structural model: a column of numbers, or of levels, which are counted from 0."""
+    """A node of a structural model: a column of numbers, or of levels, which are numbered from 0."""
 
     name: str
     levels: tuple[Any, ...] | None = None  # None for numbers
     holds: Literal["numbers", "dates", "durations"] = "numbers"  # dates are days since 1970, durations days
-    schema: ColumnSchema | None = None  # of a column that a model was trained on: how its cells are read
+    schema: ColumnSchema | None = None  # how to read the cells of a column that a model was trained on
 
     @property
     def n_signals(self) -> int:
-        """Rows of its noise: one for a number, one per level otherwise."""
+        """Number of noise signals: one for a number, one per level otherwise."""
         return 1 if self.levels is None else len(self.levels)
 
     def code(self, value: Any) -> float:
-        """Write one value as a number."""
+        """Convert one value to a number."""
         if self.levels is not None:
             position = self._position(value)
             if position is None:
@@ -51,12 +51,12 @@ class Variable:
         except (TypeError, ValueError):
             number = np.nan
         if not np.isfinite(number):
-            what = "number" if self.holds == "numbers" else self.holds[:-1]
-            raise ValueError(f"the value of {self.name!r} must be a {what}, got {value!r}")
+            kind = "number" if self.holds == "numbers" else self.holds[:-1]
+            raise ValueError(f"the value of {self.name!r} must be a {kind}, got {value!r}")
         return float(number)
 
     def codes(self, column: Any) -> Array:
-        """Write a column as numbers, NaN where values are missing and for levels that are not known, with a warning."""
+        """Convert a column to numbers: NaN for missing values and, with a warning, for unknown levels."""
         if self.schema is not None:
             return self._read(column)
         values = pd.Series(column)
@@ -78,7 +78,7 @@ class Variable:
         return float(value)
 
     def _position(self, value: Any) -> float | None:
-        """Find a level, by itself or as it is written; None if it is not known."""
+        """Return the number of a level, passed as a value or as text; None if it is unknown."""
         levels = list(self.levels or ())
         for position, level in enumerate(levels):
             if level == value or str(level) == str(value):
@@ -97,7 +97,7 @@ class Variable:
             return np.zeros(len(column))
         frame = pd.DataFrame({self.name: column})
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of new levels, which are said below
+            warnings.simplefilter("ignore", UserWarning)  # about new levels; _warn_of reports them below
             cells = coded_columns(read_columns(frame, "the table"), [self.schema], "the table").column(0)
         if self.levels is None:
             return cells
@@ -115,10 +115,10 @@ class Variable:
     def _warn_of(self, unknown: Sequence[Any]) -> None:
         if unknown:
             shown = ", ".join(map(repr, unknown[:5]))
-            warn_user(f"{self.name!r} has no level {shown}: these values are taken as missing")
+            warn_user(f"{self.name!r} has no level {shown}: these values are treated as missing")
 
     def decode(self, codes: Array) -> Any:
-        """Turn numbers into a column of values."""
+        """Convert numbers to a column of values."""
         if self.schema is not None and self.schema.kind == "unusable":
             return np.full(len(codes), np.nan)
         if self.levels is None:
@@ -145,25 +145,25 @@ def index_of(name: Any, variables: Sequence[Variable]) -> int:
 
 
 def fixed_codes(values: Mapping[str, Any], variables: Sequence[Variable]) -> dict[int, float]:
-    """Write the values of an intervention as numbers, by the position of their variables."""
+    """Convert the values of an intervention to numbers, by the positions of their variables."""
     positions = {name: index_of(name, variables) for name in values}
     return {position: variables[position].code(values[name]) for name, position in positions.items()}
 
 
 def as_frame(values: Array, variables: Sequence[Variable], index: Any = None) -> pd.DataFrame:
-    """Turn numbers, shape (variables, rows), into a table."""
+    """Convert numbers, shape (variables, rows), to a table."""
     if all(variable.levels is None and variable.holds == "numbers" for variable in variables):
         return pd.DataFrame(values.T, index=index, columns=[variable.name for variable in variables], copy=False)
-    columns = {variable.name: variable.decode(of_one) for variable, of_one in zip(variables, values, strict=True)}
+    columns = {variable.name: variable.decode(codes) for variable, codes in zip(variables, values, strict=True)}
     return pd.DataFrame(columns, index=index)
 
 
 def from_frame(rows: pd.DataFrame, variables: Sequence[Variable]) -> Array:
-    """Turn a table with a column for every variable into numbers, shape (variables, rows)."""
+    """Convert a table with a column for every variable to numbers, shape (variables, rows)."""
     if not isinstance(rows, pd.DataFrame):
         raise ValueError(f"rows must be a DataFrame with the columns of the model, got a {type(rows).__name__}")
     columns = {str(name): rows[name] for name in rows.columns}
     absent = [variable.name for variable in variables if variable.name not in columns]
     if absent:
-        raise ValueError(f"the rows have no column {', '.join(map(repr, absent))}: all columns of the model are needed")
+        raise ValueError(f"the rows have no column {', '.join(map(repr, absent))}; pass all columns of the model")
     return np.stack([variable.codes(columns[variable.name]) for variable in variables])
