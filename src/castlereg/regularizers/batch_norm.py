@@ -130,7 +130,7 @@ class BatchNorm(Regularizer):
 
 
 def _moments(z: Array, weight: Array, over_nodes: bool) -> Moments:
-    """Weighted mean and variance over the rows, and over the sub-networks where they share the layer."""
+    """Return the weighted mean and variance over the rows, and over the sub-networks if they share the layer."""
     share = (weight / jnp.sum(weight))[:, None, None]
     axes = (0, 1) if over_nodes else (0,)
     if over_nodes:

@@ -117,7 +117,7 @@ def usual_rules() -> Iterator[None]:
 def use_devices(devices: int | Sequence[jax.Device] | None = None) -> Iterator[None]:
     """Choose the devices of every fit inside a ``with`` block of this thread.
 
-    Without it, all devices of the process share the networks; or ``jax_default_device`` trains them, if it is set.
+    Without it, all devices of the process share the networks. If ``jax_default_device`` is set, networks train there.
 
     Parameters
     ----------

@@ -176,7 +176,7 @@ def _fixed(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class TrainedStack:
-    """The result of training, per member, in the order given."""
+    """Result of training, per member, in the order of the members."""
 
     parameters: Parameters  # of the best epoch, with a leading member axis
     standardization: Standardization  # of each member, from its training rows

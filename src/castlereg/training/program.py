@@ -259,12 +259,12 @@ def run_steps(
     totals = jnp.zeros(1 + len(terms(regularizers)), inputs.mean_weight.dtype)
     take = partial(_in_blocks, gather=steps.gather, room=inputs.batches.shape[1], steps=inputs.steps)
     if inputs.sampled is None:
-        after, totals = take(steps.whole, carry=(state.moving, totals))
+        after, totals = take(steps.train_all, carry=(state.moving, totals))
     else:
         kept = None
         if acyclicity_of(regularizers, layout.n_nodes) is not None:
             kept = sampling.keep_cycles(state.moving.weights.network.input_weights, layout)
-        (after, totals), _ = take(steps.sampled, carry=((state.moving, totals), kept))
+        (after, totals), _ = take(steps.train_sampled, carry=((state.moving, totals), kept))
     return after, totals / inputs.steps
 
 
@@ -285,7 +285,7 @@ class _Steps:
         present = jnp.maximum(jnp.sum(weight > 0, axis=-1, keepdims=True), 1)
         return self.shared.inputs[rows], weight / (present * self.inputs.mean_weight)
 
-    def whole(self, rows: Rows, first: Any, i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
+    def train_all(self, rows: Rows, first: Any, i: Array, carry: tuple[Moving, Array]) -> tuple[Moving, Array]:
         """Train all sub-networks on the rows of step ``i``; the rows begin with step ``first``."""
         (weights, moments, running, average), totals = carry
         batch = self._batch(rows, i - first)
@@ -296,7 +296,7 @@ class _Steps:
             weights = weights._replace(network=pack(keep_signs(self._unpacked(weights), self.layout)))
         return Moving(weights, moments, _running(value[1]), average), totals + self._logged(value)
 
-    def sampled(
+    def train_sampled(
         self, rows: Rows, first: Any, i: Array, carry: tuple[tuple[Moving, Array], sampling.KeptCycles | None]
     ) -> tuple[tuple[Moving, Array], sampling.KeptCycles | None]:
         """Train the sub-networks sampled for step ``i``; the others stay unchanged."""

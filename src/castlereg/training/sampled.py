@@ -60,7 +60,7 @@ def moved(kept: KeptCycles, nodes: Array, squares: Array) -> KeptCycles:
 
 
 class SampledMoments(NamedTuple):
-    """Adam's moments where sub-networks are sampled."""
+    """Adam's moments if sub-networks are sampled."""
 
     own: Any  # of the arrays that each sub-network has for itself, with a count for each; nodes are the first axis
     shared: Any  # of the shared layers and the regularizers' own_arrays

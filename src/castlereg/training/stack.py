@@ -17,8 +17,8 @@ from castlereg.training.plan import EdgeAction
 from castlereg.training.setup import Setup
 from castlereg.training.state import MemberInputs, MemberState, Moving, Weights, adam
 
-# Epochs that each member had done before a call, and what the call logged: (members, epochs, columns), NaN where no
-# epoch was run.
+# Epochs of each member before a call, and the log of the call: (members, epochs, columns), NaN for epochs that were not
+# run.
 Log = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 

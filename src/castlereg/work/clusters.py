@@ -77,7 +77,7 @@ class _Packed:
 def run_on_cluster(
     cluster: Cluster, function: Callable[[Any], Any], items: Iterator[tuple[str, Any]]
 ) -> Iterator[tuple[str, Done]]:
-    """Run items on a cluster; yield each with its key as it is done."""
+    """Run items on a cluster; yield each with its key when it is done."""
     packed = _Packed(cluster.packed(function))
     running: dict[Future[Any], tuple[str, Any]] = {}
     n_cores, checked_at = 1, -float("inf")

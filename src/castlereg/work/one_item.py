@@ -40,7 +40,7 @@ def run_item(function: Callable[[Any], Any], key: str, item: Any) -> tuple[str, 
     try:
         with parallel_config("sequential"):  # for joblib calls inside the function
             result = function(item)
-    except Exception as error:  # the other items go on
+    except Exception as error:  # the other items continue
         message = f"{type(error).__name__}: {error}"
     return key, Done(item, result, time.perf_counter() - begun, message)
 

@@ -42,7 +42,7 @@ def run_in_workers(
     if cluster is not None:
         yield from run_on_cluster(cluster, function, iter(items))
         return
-    queue, deaths, alone = _Queue(items), Counter[str](), dict[str, Any]()
+    queue, deaths, isolated = _Queue(items), Counter[str](), dict[str, Any]()
     while queue.has_items():
         try:
             for key, done in _parallel(function, queue, n_jobs):
@@ -56,8 +56,8 @@ def run_in_workers(
             if deaths[key] < _TOGETHER:
                 queue.add(key, item)
             else:
-                alone[key] = item
-    for key, item in alone.items():
+                isolated[key] = item
+    for key, item in isolated.items():
         try:
             yield from _parallel(function, [(key, item)], n_jobs)
         except Exception as error:

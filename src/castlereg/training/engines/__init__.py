@@ -1,1 +1,1 @@
-"""What trains a stack: programs compiled by JAX, or the native kernels of castlereg-kernels."""
+"""Engines that train a stack: programs compiled by JAX, or the native kernels of castlereg-kernels."""
