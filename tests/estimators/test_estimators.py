@@ -431,7 +431,7 @@ def bad_data() -> list[Any]:
             "at least one non-zero number|n_samples=0 is too few",
             id="all weights zero",
         ),
-        pytest.param(X, y, {"X_val": X}, "X_val and y_val go together", id="X_val alone"),
+        pytest.param(X, y, {"X_val": X}, "X_val and y_val must be passed together", id="X_val alone"),
         pytest.param(X, y, {"X_val": X[:, :2], "y_val": y}, "2 features", id="X_val of another width"),
         pytest.param(X, y, {"X_val": X, "y_val": y[:5]}, "inconsistent numbers", id="y_val of another length"),
     ]

@@ -176,9 +176,9 @@ def test_errors_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             model.fit_file(path, target, **options)
 
-    raises("flats.csv' has no column 'price'; there are 'c'", folder / "flats.csv", "price")
+    raises("flats.csv' has no column 'price'; its columns are 'c'", folder / "flats.csv", "price")
     raises("did you mean 'town'", folder / "flats.csv", columns=["twon"])
-    raises("there is no file .*did you mean 'flats.csv'", folder / "flat.csv")
+    raises("flat.csv' does not exist; did you mean 'flats.csv'", folder / "flat.csv")
     (tmp_path / "notes.doc").write_text("a,y\n1,2\n")
     raises("suffix '.doc'", tmp_path / "notes.doc")
     raises("has no Parquet files", tmp_path)
@@ -194,7 +194,7 @@ def test_errors_name_the_file_and_the_fix(folder: Path, tmp_path: Path) -> None:
     parts.mkdir()
     pd.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]}).to_parquet(parts / "1.parquet")
     pd.DataFrame({"a": ["u", "v"], "y": [1.0, 2.0]}).to_parquet(parts / "2.parquet")
-    raises("column 'a' is numbers in .*1.parquet' and text in .*2.parquet'", parts)
+    raises("column 'a' differs between files, numbers in .*1.parquet' and text in .*2.parquet'", parts)
     raises("separator=';' is not in line 1", folder / "flats.csv", separator=";")
     raises("decimal=',' is not the decimal mark", folder / "flats.csv", decimal=",")
     raises("encoding='utf' applies only to text files", folder / "flats.parquet", encoding="utf")

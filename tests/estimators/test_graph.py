@@ -281,5 +281,5 @@ def test_log_likelihood_of_classes_is_their_log_loss(table: Any) -> None:
 
 
 def test_log_likelihood_needs_all_columns(table: Any) -> None:
-    with pytest.raises(ValueError, match="NetworkRegressor has learned to predict only the target"):
+    with pytest.raises(ValueError, match="NetworkRegressor was trained to predict only the target"):
         NetworkRegressor(**QUICK).fit(*table).log_likelihood(*table)

@@ -130,8 +130,11 @@ def test_a_loaded_model_and_one_of_a_file_keep_it(tmp_path: Path) -> None:
         (CastleRegressor(monotone={"city": 1}), r"monotone has column 'city', whose levels have no order"),
         (CastleRegressor(monotone={"age": 1, 0: -1}), r"monotone has column 'age' twice"),
         (CastleRegressor(monotone={"age": np.ones(2)}), r"monotone has array.* for column 'age'"),
-        (NetworkRegressor(monotone={"age": 1}, recipe=Recipe(activation="silu")), r"never falls.* 'silu': use 'relu'"),
-        (NetworkRegressor([BatchNorm()], monotone={"age": 1}), r"monotone does not go with BatchNorm"),
+        (
+            NetworkRegressor(monotone={"age": 1}, recipe=Recipe(activation="silu")),
+            r"non-decreasing.* 'silu': use 'relu'",
+        ),
+        (NetworkRegressor([BatchNorm()], monotone={"age": 1}), r"monotone cannot be combined with BatchNorm"),
         (CastleRegressorCV(monotone={"age": 1}, search="best"), r"monotone=.* has no effect with search='best'"),
     ],
 )

@@ -293,10 +293,10 @@ def test_bad_classes_raise(frame: pd.DataFrame, classes: Any, message: str) -> N
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (CastleRegressor(objective="graph"), "objective='graph' discovers its graph from all rows at once"),
-        (NetworkRegressor(bootstrap=True), "bootstrap=True draws from all rows at once"),
-        (CastleRegressor(recipe=Recipe(refit=True)), r"Recipe\(refit=True\) selects columns from all rows at once"),
-        (NetworkClassifier(class_weight="balanced"), "class_weight='balanced' counts from all rows at once"),
+        (CastleRegressor(objective="graph"), "objective='graph' discovers its graph from all rows, but"),
+        (NetworkRegressor(bootstrap=True), "bootstrap=True draws from all rows, but"),
+        (CastleRegressor(recipe=Recipe(refit=True)), r"Recipe\(refit=True\) selects columns from all rows, but"),
+        (NetworkClassifier(class_weight="balanced"), "class_weight='balanced' counts from all rows, but"),
     ],
 )
 def test_what_needs_all_rows_raises(frame: pd.DataFrame, model: Any, message: str) -> None:
@@ -315,7 +315,7 @@ def test_losses_and_directions_stay(frame: pd.DataFrame) -> None:
         rising = fitted.predict(X.assign(area=np.linspace(0, 200, 90), age=30))
         assert (np.diff(rising) <= 0).all(), "the rent rises with the area, but may not"
     for change in ({"loss": "squared"}, {"monotone": None}):
-        with pytest.raises(ValueError, match="loss or monotone has changed: set it back, or call fit"):
+        with pytest.raises(ValueError, match="loss or monotone has changed since the first call: reset it"):
             deepcopy(model).set_params(**change).partial_fit(X, y)
 
 

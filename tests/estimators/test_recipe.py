@@ -112,7 +112,7 @@ def test_a_function_may_draw_the_starting_weights(table: Any) -> None:
     [
         (
             NetworkRegressorCV([[]], recipe=Recipe(validation_fraction=0.2)),
-            "recipe has validation_fraction=0.2, but the validation rows are those that the folds of cv leave out",
+            "recipe has validation_fraction=0.2, but with cross-validation the validation rows are those",
         ),
         (
             CastleRegressor(objective="graph", recipe=Recipe(warmup=9)),

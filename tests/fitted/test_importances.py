@@ -226,5 +226,5 @@ def test_models_of_files_say_what_to_use_instead(
     castlereg.save(model, tmp_path / "model.castle")
     for either in (model, castlereg.load(tmp_path / "model.castle")):
         assert not hasattr(either, "feature_importances_")
-        with pytest.raises(AttributeError, match=r"keeps no held-out rows.*castlereg\.explain"):
+        with pytest.raises(AttributeError, match=r"keep no held-out rows.*castlereg\.explain"):
             _ = either.feature_importances_

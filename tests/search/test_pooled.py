@@ -134,7 +134,7 @@ def test_a_time_limit_ends_with_what_there_is(data: Any) -> None:
         model = CastleRegressorCV(search="best", time_limit=1e-3, random_state=0).fit(*data)
     assert set(model.search_results_["stage"]) == {"linear", "CASTLE"}
     assert model.graph_.is_dag and np.isfinite(model.predict(data[0])).all()
-    with pytest.raises(AttributeError, match="has not selected columns"):
+    with pytest.raises(AttributeError, match="has no selected columns"):
         _ = model.selected_features_
 
 

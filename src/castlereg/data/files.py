@@ -63,8 +63,8 @@ class TableFile:
             File, or folder of Parquet files. ``-`` reads a text table from standard input, and ``book.xlsx#Prices``
             reads the sheet Prices of a workbook.
         separator, decimal, encoding : str, optional
-            Format of a text file; detected by default. The separator is a single character; a space stands for any
-            run of spaces and tabs.
+            Format of a text file; detected by default. The separator is a single character; a space means any run of
+            spaces and tabs.
         """
         return cls._opened(Path(path), {"separator": separator, "decimal": decimal, "encoding": encoding})
 
@@ -77,7 +77,7 @@ class TableFile:
         path, sheet = _without_sheet(path)
         if not path.exists():
             siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-            raise FileNotFoundError(f"there is no file {str(path)!r}{did_you_mean(path.name, siblings)}")
+            raise FileNotFoundError(f"file {str(path)!r} does not exist{did_you_mean(path.name, siblings)}")
         if path.is_dir():
             _check_not_given(given, path)
             parts = _parquet_parts(path)

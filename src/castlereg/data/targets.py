@@ -302,7 +302,7 @@ def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
 
 
 def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Convert a target to finite numbers, also from text; raise if it contains anything else."""
+    """Convert a target to finite numbers, also from text; raise for any other value."""
     if column.dtype.kind not in "biuf":
         values = column.tolist()
         if values and all(isinstance(value, str) for value in values):

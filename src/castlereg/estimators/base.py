@@ -1,4 +1,4 @@
-"""What the estimators share: options, reading of the data, and attributes of the fitted model."""
+"""Base classes of the estimators: options, reading of the data, and attributes of the fitted model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from castlereg.graph import CausalGraph
     from castlereg.structural import FittedWorld
 
-# Two layers of three or four ReLUs often die at once; the paper's narrowest table has 8 features.
+# In two layers of three or four ReLUs, all units often die; the paper's narrowest table has 8 features.
 _NARROWEST = 8
 _SMALLEST, _LARGEST = 1e-30, 1e38  # weights, and their sum
 
@@ -59,7 +59,7 @@ Seed = int | np.random.RandomState | np.random.Generator | None
 class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     """Options and fitting of all estimators.
 
-    Options are the fields of a dataclass, so that every class names only those that it adds.
+    Options are the fields of a dataclass, so each class declares only the options that it adds.
     """
 
     hidden_layer_sizes: Sizes = field(default="auto", kw_only=True)
@@ -73,7 +73,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     verbose: bool = field(default=False, kw_only=True)
 
     model_: FittedModel = field(init=False)
-    target_kind: ClassVar[TargetKind]  # whether targets are numbers, classes, or each what its values say
+    target_kind: ClassVar[TargetKind]  # whether targets are numbers, classes, or inferred from their values
     class_weight: ClassVar[ClassWeight] = None  # an option of classifiers
     loss: ClassVar[Loss] = "squared"  # an option of regressors
     constraints = cast("EdgeConstraints | None", None)  # an option of CASTLE; not annotated, so not a field here
@@ -93,20 +93,22 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         callbacks: Sequence[Callback],
         on_interrupt: OnInterrupt,
     ) -> Self:
-        """Check the options, read the data and fit; an error leaves the estimator as it was."""
+        """Check the options, read the data and fit; an error leaves the estimator unchanged."""
         self._check_options()
         callbacks = check_callbacks(callbacks)
         if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together: give both or neither")
+            raise ValueError("X_val and y_val must be passed together: pass both or neither")
         for name, given in (("groups", groups), ("time_column", time_column)):
             if given is not None and X_val is not None:
-                raise ValueError(f"{name} chooses validation rows, which X_val and y_val are already: leave it out")
+                raise ValueError(
+                    f"{name} cannot be combined with X_val and y_val, which are the validation rows: drop {name}"
+                )
         with self._unchanged_by_errors(), watched(callbacks, self):
             rows, names = read_training_rows(self, X, y)
             weight = None if sample_weight is None else checked_weight(sample_weight, len(rows))
             kinds = target_kinds(y, self.target_kind)
             held_out = None
-            if X_val is not None:  # of this fit's columns, not of those of a model that was fitted before
+            if X_val is not None:  # read with the columns of this fit, not those of an earlier fit
                 held_out = _with_targets(_read_features(self, X_val, "X_val"), y_val, kinds, "y_val")[0]
             categorical = named_columns(self.categorical_features, rows.columns.names)
             data = TableData(
@@ -132,7 +134,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def _request(
         self, data: Data, n_features: int, edges: EdgeRules | None, cross_validation: CrossValidation | None = None
     ) -> FitRequest:
-        """Lay out the options for a fit."""
+        """Collect the options in a request for a fit."""
         recipe = self.recipe or DEFAULT_RECIPE
         return FitRequest(
             data,
@@ -148,7 +150,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         )
 
     def _plan(self, n_features: int) -> Plan:
-        """Return how a network of this many features is trained."""
+        """Return the training plan for this number of features."""
         recipe = self.recipe or DEFAULT_RECIPE
         sizes = self.hidden_layer_sizes
         return Plan(
@@ -169,7 +171,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
-        """Check the regularizers, and return those to choose among: one candidate without cross-validation."""
+        """Check the regularizers and return the candidates; there is only one without cross-validation."""
 
     @contextmanager
     def _unchanged_by_errors(self) -> Iterator[None]:
@@ -196,33 +198,33 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
             castle = castle_of(candidate)
             if self.recipe and self.recipe.refit and (castle is None or castle.sparsity is None):
                 raise ValueError(
-                    "recipe has refit=True, but there is no Castle whose sparsity selects columns: use CastleRegressor "
-                    "or CastleClassifier, or leave refit out"
+                    "recipe has refit=True, which needs a Castle with sparsity to select columns: use CastleRegressor "
+                    "or CastleClassifier, or drop refit"
                 )
             if self.recipe and self.recipe.warmup and castle is not None and castle.objective == "graph":
                 raise ValueError(
-                    f"recipe has warmup={self.recipe.warmup}, but objective='graph' has its own phases: leave it at 0"
+                    f"recipe has warmup={self.recipe.warmup}, but objective='graph' has its own phases: drop warmup"
                 )
             if loss is not None and castle is not None and castle.objective == "graph":
                 raise ValueError(
-                    f"loss={self.loss!r} is for predictions, and objective='graph' has a likelihood of its own: use "
-                    "objective='prediction', or leave loss out"
+                    f"loss={self.loss!r} cannot be combined with objective='graph', which has its own loss: use "
+                    "objective='prediction', or drop loss"
                 )
 
     def _check_monotone(self) -> None:
-        """Raise for options that would break the promise."""
+        """Raise for options that cannot guarantee monotone predictions."""
         if self.recipe is not None and self.recipe.activation != "relu":
             raise ValueError(
-                f"monotone needs an activation that never falls, and recipe has {self.recipe.activation!r}: use 'relu'"
+                f"monotone needs a non-decreasing activation, but recipe has {self.recipe.activation!r}: use 'relu'"
             )
         if any(isinstance(part, BatchNorm) for candidate in self._candidates() for part in candidate):
-            raise ValueError("monotone does not go with BatchNorm, which may turn the signs of units round")
+            raise ValueError("monotone cannot be combined with BatchNorm, which may flip the signs of units: drop one")
 
     # --- what was learned -------------------------------------------------------------------------
 
     @property
     def graph_(self) -> CausalGraph:
-        """The learned graph, without cycles."""
+        """The learned graph, which has no cycles."""
         graph = self._fitted().graph
         if graph is None:
             raise AttributeError(f"this {type(self).__name__} has no graph: only the target's sub-network was trained")
@@ -235,54 +237,57 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def engine_(self) -> str:
-        """What trained the networks: ``"jax"`` or ``"native"``; both, as ``"jax, native"``; or ``"torch"``."""
+        """The engine that trained the networks: ``"jax"``, ``"native"``, ``"torch"``, or both as ``"jax, native"``."""
         return self._fitted().engine
 
     @property
     def schema_(self) -> pd.DataFrame:
-        """One row per column of X: its kind, levels, number of missing values, and what else was noticed."""
+        """One row per column of X: its kind, levels, number of missing values, and a note."""
         return schema_frame(self._fitted().preprocessing.schema)
 
     @property
     def validation_loss_(self) -> float:
-        """Mean validation loss of the networks, each at its best epoch; of a pool, the held-out loss of the blend."""
+        """Mean validation loss of the networks at their best epochs; for a pool, the held-out loss of the blend."""
         loss = self._fitted().validation_loss
         if np.isnan(loss):
-            raise AttributeError(f"this {type(self).__name__} has no validation loss: partial_fit holds no rows out")
+            raise AttributeError(
+                f"this {type(self).__name__} has no validation loss: partial_fit does not hold out rows"
+            )
         return loss
 
     @property
     def selected_features_(self) -> list[str]:
-        """Columns that a refit kept, in at least half of its networks."""
+        """Columns that at least half of the networks of a refit use."""
         selected = self._fitted().selected
         if selected is None:
             raise AttributeError(
-                f"this {type(self).__name__} has not selected columns: that takes recipe=Recipe(refit=True), or a pool "
-                "(search='fast') that was not ended before its refit"
+                f"this {type(self).__name__} has no selected columns: fit with recipe=Recipe(refit=True), or search a "
+                "pool (search='fast') with enough time for its refit"
             )
         return [self.model_.preprocessing.schema[j].name for j in selected]
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The share of the target's loss explained through each column, shape (features,).
+        """Permutation importance of each column, as a share of the explained loss, shape (features,).
 
-        On held-out rows, each predicted by networks that were not trained on it: how much the target's loss rises when
-        the column is permuted among the rows, divided by what the model explains, which is the loss of the constant
-        prediction minus that of the model. The loss is the squared error in units of the target's variance, or the log
-        loss in units of the class entropy; of several targets, their mean.
+        Measured on held-out rows, each predicted by networks that were not trained on it. The importance of a column
+        is the increase of the target's loss when the column is permuted among the rows, divided by the loss that the
+        model explains: the loss of a constant prediction minus that of the model. The loss is the squared error in
+        units of the target's variance, or the log loss in units of the class entropy; for several targets, their mean.
 
-        0 means that the prediction does not need the column, 1 that it is as bad without it as the constant prediction.
-        The values need not sum to 1: related columns stand in for each other, an interaction counts for each of its
-        columns, and a permuted column misleads (the only cause of a linear target has 2). With few rows they are
-        inexact, and columns without influence are a little above or below 0. A model that explains nothing has zeros.
+        0 means that the prediction does not need the column, and 1 that without the column it is as bad as a constant
+        prediction. The values need not sum to 1: related columns can replace each other, an interaction counts for each
+        of its columns, and a permuted column misleads the model (the only cause of a linear target has 2). With few
+        rows the values are inexact, and columns without influence are slightly above or below 0. If the model explains
+        nothing, all values are 0.
 
-        Computed on first access, from at most 20,000 rows, fewer for wide tables; files of ``castlereg.save`` hold it.
+        Computed on first access, from at most 20,000 rows, fewer for wide tables. ``castlereg.save`` stores the values.
         """
         importances = self._fitted().importances
         if importances is None:
             raise AttributeError(
-                f"this {type(self).__name__} has no feature importances, because it keeps no held-out rows (fit_file "
-                "and partial_fit do not): use castlereg.explain(model, X, y)"
+                f"this {type(self).__name__} has no feature importances, because fit_file and partial_fit keep no "
+                "held-out rows: use castlereg.explain(model, X, y)"
             )
         return importances.copy()
 
@@ -297,32 +302,34 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         return self.model_
 
     def _predicted(self, X: ArrayLike) -> list[NDArray[np.float64]]:
-        """Predict every target, the mean over networks: values (rows,) or probabilities (rows, classes)."""
+        """Predict every target by the mean over networks: values (rows,) or probabilities (rows, classes)."""
         check_is_fitted(self)
         return self.model_.predict(read_features(self, X))
 
     def standardized(self, X: ArrayLike, y: ArrayLike, member: int = 0) -> tuple[Parameters, Batch]:
-        """Return a network's weights, and rows as it sees them: what the formulas of this package take.
+        """Return a network's weights and standardized rows, the arguments of the formulas in :mod:`castlereg.castle`.
 
         Parameters
         ----------
         X, y : array-like
             As in ``fit``.
         member : int
-            Which network, of several.
+            Index of the network, if there are several.
 
         Returns
         -------
         parameters : Parameters
-            Of all sub-networks, or only of the targets'.
+            Weights of all sub-networks, or only of those of the targets.
         batch : Batch
-            In float64, in the given order of rows.
+            The rows in float64, in the same order.
         """
         check_is_fitted(self)
         check_integer("member", member, least=0)
         networks = self.model_.networks
         if member >= networks.n_members:
-            raise ValueError(f"member={member}: there are {networks.n_members} networks, counted from 0")
+            raise ValueError(
+                f"member={member} is out of range: the model has {networks.n_members} networks, counted from 0"
+            )
         rows = read_known_rows(self, X, y, self.model_.target_kinds)
         encoded = self.model_.encoded(rows).inputs.astype(np.float64)
         weight = np.full(len(rows), 1 / len(rows))
@@ -332,9 +339,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     def log_likelihood(self, X: ArrayLike, y: ArrayLike) -> float:
         """Log-likelihood of the rows over all columns, the targets included.
 
-        The networks of ``objective="graph"`` have a graph without cycles, so that this is a likelihood. Compare it on
-        held-out rows to choose between networks for their graph: the score of the target says nothing of the other
-        columns.
+        With ``objective="graph"`` the graph has no cycles, so the value is a proper likelihood. Compare it on held-out
+        rows to choose between models for their graph: the score of the target ignores the other columns.
 
         Parameters
         ----------
@@ -344,7 +350,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         float
-            Mean over rows, and over networks if there are several, less a constant of the table; higher is better.
+            Mean over rows and networks, up to a constant that depends only on the table; higher is better.
 
         Examples
         --------
@@ -364,9 +370,11 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self)
         if not self.model_.networks.has_all_nodes:
-            raise ValueError(f"{type(self).__name__} has learned to predict only the target, not the other columns")
+            raise ValueError(
+                f"this {type(self).__name__} was trained to predict only the target, not the other columns"
+            )
         if any(target.node.loss is not None for target in self.model_.targets):
-            raise ValueError(f"loss={self.loss!r} is not the likelihood of a target: fit with loss='squared'")
+            raise ValueError(f"loss={self.loss!r} has no likelihood of the target: fit with loss='squared'")
         return self.model_.log_likelihood(read_known_rows(self, X, y, self.model_.target_kinds))
 
     def structural_model(
@@ -384,20 +392,20 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         graph : CausalGraph, optional
-            Taken as known, such as ``graph_`` after an edit. By default the graph that was learned; answers are then
-            averages over graphs that may be true, by its confidence.
+            Graph to treat as known, such as an edited ``graph_``. By default the learned graph is used, and answers are
+            averages over plausible graphs, weighted by its confidence.
         X, y : array-like, optional
-            Rows to learn the equations from; by default those of ``fit``. Models from a file need them.
+            Rows to learn the equations from; by default those of ``fit``. Required for models loaded from a file.
         sample_weight : array-like of shape (rows,), optional
-            Weights of ``X`` and ``y``; those of ``fit`` stay with its rows.
+            Weights of ``X`` and ``y``; the rows of ``fit`` keep their own weights.
         n_draws : int
-            Graphs and samples of the rows that the error bars come from; 0 for none.
+            Number of graphs and bootstrap samples for the error bars; 0 for none.
         random_state : int or Generator
 
         Returns
         -------
         FittedWorld
-            See :class:`castlereg.structural.StructuralModel` for its questions.
+            Its methods are described in :class:`castlereg.structural.StructuralModel`.
 
         Examples
         --------
@@ -412,17 +420,17 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         """
         check_is_fitted(self)
         if (X is None) != (y is None):
-            raise ValueError("X and y go together: give both or neither")
+            raise ValueError("X and y must be passed together: pass both or neither")
         if X is not None:
             rows = self.model_.preprocessing.coded(read_known_rows(self, X, y, self.model_.target_kinds))
             if sample_weight is not None:
                 rows = rows.weighted(checked_weight(sample_weight, len(rows)))
         elif sample_weight is not None:
-            raise ValueError("sample_weight is for X and y: give all three, or none")
+            raise ValueError("sample_weight needs X and y: pass all three, or none")
         elif self.model_.rows is not None:
             rows = self.model_.rows
         else:
-            raise ValueError("the training rows are not in memory: give X and y to learn the equations from")
+            raise ValueError("the training rows are not in memory: pass X and y to learn the equations from")
         return structural_model(
             self.model_, rows, graph, n_draws=n_draws, random_state=random_state, progress=bool(self.verbose)
         )
@@ -437,7 +445,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
 @dataclass(eq=False, repr=False)
 class Ensemble(NetworkEstimator):
-    """Estimators of one network, or of several that differ in their seeds and perhaps in their rows."""
+    """Estimators with one network, or several that differ in their seeds and optionally in their rows."""
 
     n_members: int = field(default=1, kw_only=True)
     bootstrap: bool = field(default=False, kw_only=True)
@@ -491,13 +499,13 @@ class PlainNetwork(Ensemble):
 
 
 def checked_plan(estimator: NetworkEstimator, n_features: int) -> Plan:
-    """Check the options of an estimator, and return how it trains a network of this many features."""
+    """Check the options of an estimator, and return its training plan for this number of features."""
     estimator._check_options()
     return estimator._plan(n_features)
 
 
 def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
-    """Turn ``random_state`` into a seed without touching NumPy's global random state."""
+    """Convert ``random_state`` to a seed without touching NumPy's global random state."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, np.random.RandomState):
@@ -509,7 +517,7 @@ def seed_sequence(random_state: Seed) -> np.random.SeedSequence:
 
 
 def read_features(estimator: Any, X: ArrayLike, *, reset: bool = False, what: str = "X") -> Columns:
-    """Read a table, and check its columns against those of the estimator's ``fit``, or keep them if ``reset``."""
+    """Read a table, and check its columns against those of ``fit``, or store them if ``reset``."""
     return _read_features(estimator, X, what, reset, () if reset else estimator.model_.preprocessing.unusable)
 
 
@@ -522,7 +530,7 @@ def _read_features(
 
 
 def read_training_rows(estimator: Any, X: ArrayLike, y: ArrayLike) -> tuple[Rows, list[str]]:
-    """Read rows to learn from; return them and the names of features and targets, all different, the targets last."""
+    """Read training rows; return them with the unique names of all features and targets, the targets last."""
     columns = read_features(estimator, X, reset=True)
     rows, names = _with_targets(columns, y, target_kinds(y, estimator.target_kind), "y")
     return rows, _different([*columns.names, *names])
@@ -531,7 +539,7 @@ def read_training_rows(estimator: Any, X: ArrayLike, y: ArrayLike) -> tuple[Rows
 def read_known_rows(
     estimator: Any, X: ArrayLike, y: Any, kinds: Sequence[TargetKind], what: tuple[str, str] = ("X", "y")
 ) -> Rows:
-    """Read rows with targets of the kinds that were learned from; ``what`` names them in messages."""
+    """Read rows with targets of known kinds; ``what`` are the names of X and y in messages."""
     return _with_targets(read_features(estimator, X, what=what[0]), y, kinds, what[1])[0]
 
 
@@ -545,7 +553,7 @@ def _with_targets(columns: Columns, y: Any, kinds: Sequence[TargetKind], what: s
 
 
 def _different(names: list[str]) -> list[str]:
-    """Mark repeated names with a number, so that every node has its own name."""
+    """Add a number to repeated names, to give every node its own name."""
     counts: dict[str, int] = {}
     different = []
     for name in names:
@@ -555,7 +563,7 @@ def _different(names: list[str]) -> list[str]:
 
 
 def checked_weight(sample_weight: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Check weights of rows, as scikit-learn does, and that none is negative or beyond float32."""
+    """Check weights of rows as scikit-learn does, and that none is negative or beyond float32."""
     try:
         weight: NDArray[np.float64] = _check_sample_weight(sample_weight, np.empty((n_rows, 0)), dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -568,7 +576,7 @@ def checked_weight(sample_weight: ArrayLike, n_rows: int) -> NDArray[np.float64]
     largest = float(weight.max(initial=0.0))
     if largest * n_rows > _LARGEST or 0 < largest < _SMALLEST:
         raise ValueError(
-            f"sample_weight has {largest:g} as its largest value, beyond the range of float32 that networks compute "
-            "in: divide the weights by their mean"
+            f"sample_weight has {largest:g} as its largest value, beyond the range of float32, which networks use: "
+            "divide the weights by their mean"
         )
     return weight

@@ -1,4 +1,4 @@
-"""Options of the CASTLE estimators: the paper's regularizer, and others beside it."""
+"""Options of the CASTLE estimators: the paper's regularizer, and additional ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Objective = Literal["prediction", "graph"]
 
 @dataclass(eq=False, repr=False)
 class CastleOptions(NetworkEstimator):
-    """A network with the regularizer :class:`castlereg.regularizers.Castle`, and others beside it."""
+    """A network with the regularizer :class:`castlereg.regularizers.Castle`, and optionally others."""
 
     castle: Castle | Sequence[Castle] | None = field(default=None, kw_only=True)
     regularizers: Sequence[Regularizer] = field(default=(), kw_only=True)
@@ -32,7 +32,7 @@ class CastleOptions(NetworkEstimator):
 
 @dataclass(eq=False, repr=False)
 class CastleEstimator(Ensemble, CastleOptions):
-    """CASTLE with given strengths."""
+    """CASTLE with fixed strengths."""
 
     reg_beta: float = 0.01
     reg_lambda: float = 1.0
@@ -57,30 +57,30 @@ class CastleEstimator(Ensemble, CastleOptions):
         Parameters
         ----------
         X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-            Numbers, text, categories, booleans and dates, with missing values. One column is one node, whatever it
-            holds; ``schema_`` says how it was read.
+            Numbers, text, categories, booleans and dates, with missing values. Each column is one node, whatever its
+            type; ``schema_`` shows how it was read.
         y : array-like of shape (rows,) or (rows, targets)
-            Target, or several; without missing values.
+            One or several targets, without missing values.
         sample_weight : array-like of shape (rows,), optional
-            Weights of rows. A whole number means that many copies of the row; other weights multiply the row's loss.
+            Weights of rows. An integer n is equivalent to n copies of the row; other weights multiply the row's loss.
         X_val, y_val : array-like, optional
-            Validation rows, for early stopping. By default a random tenth of the rows is held out, see
+            Validation rows for early stopping. By default a random tenth of the rows is held out, see
             :class:`castlereg.Recipe`.
         groups : array-like of shape (rows,), optional
-            Labels of rows that belong together, such as the visits of one patient. Validation rows are then whole
-            groups: none is on both sides.
+            Labels of rows that belong together, such as the visits of one patient. No group is then in both the
+            training and the validation rows.
         time_column : str or int, optional
-            Name or index of a column of ``X`` with numbers or dates. Validation rows are then the latest rows: all are
+            Name or index of a column of ``X`` with numbers or dates. The validation rows are then the latest rows,
             later than every training row. With ``groups`` they are also whole groups; groups that span all times raise.
         graph : CausalGraph, optional
-            Train with the edges of this graph and no others, such as a learned one that was edited. The sparsity does
-            not act on them.
+            Train with only the edges of this graph, such as a learned graph that was edited. Sparsity does not act on
+            these edges.
         callbacks : sequence of callable
-            Called after epochs with an :class:`castlereg.callbacks.Epoch`; they may stop networks. See
+            Functions called after epochs with an :class:`castlereg.callbacks.Epoch`; they can stop networks. See
             :class:`castlereg.callbacks.Callback`.
         on_interrupt : {"raise", "keep"}
-            What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or end training with the best
-            networks so far and a warning.
+            Effect of Ctrl-C: raise KeyboardInterrupt and leave the estimator unchanged, or end training with a warning
+            and keep the best networks so far.
         """
         return self._fit(
             X,

@@ -1,4 +1,4 @@
-"""Classifiers: CASTLE, and the same network with any regularizers; each with a fixed or a chosen strength."""
+"""Classifiers: CASTLE, and the same network with any regularizers, with fixed or cross-validated strengths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from castlereg.estimators.partial_fit import PartialFitOfClasses
 
 @dataclass(eq=False, repr=False)
 class Classification(ClassifierMixin, NetworkEstimator):
-    """What every classifier does."""
+    """Predictions and scores of all classifiers."""
 
     target_kind = "classes"
     class_weight: ClassWeight = field(default=None, kw_only=True)  # type: ignore[misc]
@@ -41,7 +41,7 @@ class Classification(ClassifierMixin, NetworkEstimator):
         Returns
         -------
         array of shape (rows, classes), or a list of these for several targets
-            In the order of ``classes_``; the mean over networks.
+            Mean over networks, in the order of ``classes_``.
         """
         probabilities = self._predicted(X)
         return probabilities[0] if len(probabilities) == 1 else probabilities
@@ -59,7 +59,7 @@ class Classification(ClassifierMixin, NetworkEstimator):
         return predicted[0] if len(predicted) == 1 else np.column_stack(predicted)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the share of rows predicted right, in all targets when there are several.
+        """Return the accuracy; with several targets, the share of rows with correct predictions for all of them.
 
         Parameters
         ----------
@@ -84,17 +84,18 @@ class Classification(ClassifierMixin, NetworkEstimator):
 
 @dataclass(eq=False, repr=False)
 class CastleClassifier(Classification, FileFit, PartialFitOfClasses, CastleEstimator):
-    """Neural network for two or more classes, regularized by learning the causal graph of columns and target.
+    """Neural network for classification, regularized by learning the causal graph of the columns and the target.
 
-    The target's loss is the cross-entropy, in the supervised and in the reconstruction term, as a share of that of the
-    base rates: 1 means that nothing is known. The target is one node of the graph, however many classes it has.
-    Validation rows are a share of every class. All other options and attributes are those of :class:`CastleRegressor`.
+    The target's loss is the cross-entropy, in both the supervised and the reconstruction term, divided by that of the
+    base rates; a loss of 1 is no better than predicting these. The target is one node of the graph, whatever its number
+    of classes. Validation rows are stratified by class. All other options and attributes are those of
+    :class:`CastleRegressor`.
 
     Parameters
     ----------
     class_weight : "balanced", dict or None
-        Factors of the rows' weights by class, as in scikit-learn: ``"balanced"`` gives every class the same total. For
-        several targets a list with one entry for each; the factors of a row are multiplied.
+        Weights of the classes, which multiply the weights of rows, as in scikit-learn: ``"balanced"`` gives every class
+        the same total weight. For several targets, pass a list with one entry per target; the factors are multiplied.
 
     Attributes
     ----------
@@ -114,10 +115,10 @@ class CastleClassifier(Classification, FileFit, PartialFitOfClasses, CastleEstim
 
 @dataclass(eq=False, repr=False)
 class NetworkClassifier(Classification, FileFit, PartialFitOfClasses, PlainNetwork):
-    """Neural network for two or more classes with any regularizers; none is only early stopping, the paper's Baseline.
+    """Neural network for classification with any regularizers; without any, the paper's Baseline with early stopping.
 
     Options and attributes are those of :class:`NetworkRegressor`, with ``class_weight`` and ``classes_`` as in
-    :class:`CastleClassifier`. Validation rows are a share of every class.
+    :class:`CastleClassifier`. Validation rows are stratified by class.
 
     Examples
     --------
@@ -133,10 +134,10 @@ class NetworkClassifier(Classification, FileFit, PartialFitOfClasses, PlainNetwo
 
 @dataclass(eq=False, repr=False)
 class CastleClassifierCV(Classification, ClassSetCV, CastleCV):
-    """CASTLE for classes, with its strengths chosen by cross-validation in one batched run.
+    """CASTLE for classification, chosen by cross-validation in one batched run.
 
-    The fold networks of the chosen candidate predict together: probabilities are their mean. A number of folds keeps
-    classes in proportion. Options and attributes are those of :class:`CastleRegressorCV`, with ``class_weight`` and
+    The probabilities are the mean over the fold networks of the chosen candidate. If ``cv`` is a number, folds are
+    stratified by class. Options and attributes are those of :class:`CastleRegressorCV`, with ``class_weight`` and
     ``classes_`` as in :class:`CastleClassifier`.
 
     Examples
@@ -154,7 +155,7 @@ class CastleClassifierCV(Classification, ClassSetCV, CastleCV):
 
 @dataclass(eq=False, repr=False)
 class NetworkClassifierCV(Classification, ClassSetCV, NetworkCV):
-    """The same network with regularizers chosen among candidates by cross-validation in one batched run.
+    """Neural network for classification, with regularizers chosen by cross-validation in one batched run.
 
     Options and attributes are those of :class:`NetworkRegressorCV`, with ``class_weight`` and ``classes_`` as in
     :class:`CastleClassifier`.

@@ -1,7 +1,7 @@
-"""Estimators that search by cross-validation: a pool of candidates that predict together, or a grid of strengths.
+"""Estimators that search by cross-validation: a grid of strengths, or a pool of candidates whose blend predicts.
 
-Every fold and candidate of a stage is a member of one stack. The fold networks that predict have errors on the rows
-that they were not trained on, which give prediction intervals and class sets.
+Every fold and candidate of a stage is a member of one stack. Prediction intervals and class sets come from the errors
+of the fold networks on the rows that they were not trained on.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Search = Literal["auto", "fast", "best", "paper", "one_standard_error"]
 PAPER_BETAS = (0.001, 0.01, 0.1, 1.0)
 FOLDS, FOLDS_OF_POOL, REPEATS_OF_BEST = 10, 5, 2
-# Options that say how the candidates of a grid are trained and chosen; a pool has its own.
+# Options for training and choosing the candidates of a grid; a pool has its own.
 _OF_THE_GRID = (
     *("reg_betas", "candidates", "castle", "regularizers", "hidden_layer_sizes", "recipe"),
     *("loss", "monotone", "learning_rate", "max_epochs", "scoring"),
@@ -53,7 +53,7 @@ _OF_THE_GRID = (
 
 @dataclass(eq=False, repr=False)
 class CrossValidated(NetworkEstimator):
-    """What every estimator does that chooses by cross-validation: one network per fold and candidate."""
+    """Estimators that choose by cross-validation, with one network per fold and candidate."""
 
     search: Search = field(default="auto", kw_only=True)
     time_limit: float | None = field(default=None, kw_only=True)
@@ -71,7 +71,7 @@ class CrossValidated(NetworkEstimator):
         callbacks: Sequence[Callback] = (),
         on_interrupt: OnInterrupt = "raise",
     ) -> Self:
-        """Train all folds and candidates in one run, and choose; see :meth:`castlereg.CastleRegressorCV.fit`."""
+        """Train all folds and candidates in one run and choose; see :meth:`castlereg.CastleRegressorCV.fit`."""
         how: dict[str, Any] = {"callbacks": callbacks, "on_interrupt": on_interrupt}
         return self._fit_folds(X, y, sample_weight, groups, time_column, **how)
 
@@ -92,7 +92,7 @@ class CrossValidated(NetworkEstimator):
         has_splitter = not isinstance(self.cv, int | np.integer | None)
         if time_column is not None and has_splitter:
             raise ValueError(
-                f"cv={self.cv!r} decides the folds itself: give a number of folds, or leave time_column out"
+                f"cv={self.cv!r} cannot be combined with time_column: pass a number of folds, or drop time_column"
             )
         score = None
         if self.scoring is not None:
@@ -145,12 +145,12 @@ class CrossValidated(NetworkEstimator):
             option = self._of_the_grid()[0]
             raise ValueError(
                 f"{option}={getattr(self, option)!r} has no effect with search={self.search!r}, which has its own "
-                "candidates: leave it at its default, or use search='paper'"
+                "candidates: drop this argument, or use search='paper'"
             )
         if self.recipe is not None and self.recipe.validation_fraction != Recipe().validation_fraction:
             raise ValueError(
-                f"recipe has validation_fraction={self.recipe.validation_fraction}, but the validation rows are those "
-                "that the folds of cv leave out: leave it at its default"
+                f"recipe has validation_fraction={self.recipe.validation_fraction}, but with cross-validation the "
+                "validation rows are those that each fold leaves out: drop it"
             )
 
     @property
@@ -158,11 +158,13 @@ class CrossValidated(NetworkEstimator):
         return self.search in ("fast", "best") or (self.search == "auto" and not self._of_the_grid())
 
     def _of_the_grid(self) -> list[str]:
-        """Name the options given that say how the candidates of a grid are trained and chosen."""
+        """Return the names of the options for a grid that differ from their defaults."""
         fields: dict[str, Any] = type(self).__dataclass_fields__
         given = (name for name in _OF_THE_GRID if name in fields)
         values = {name: getattr(self, name) for name in given}
-        if isinstance(self.recipe, Recipe) and replace(self.recipe, engine="auto") == Recipe():  # any search has one
+        if (
+            isinstance(self.recipe, Recipe) and replace(self.recipe, engine="auto") == Recipe()
+        ):  # allowed for any search
             del values["recipe"]
         is_given = {name: not np.array_equal(value, fields[name].default) for name, value in values.items()}
         return [
@@ -173,14 +175,14 @@ class CrossValidated(NetworkEstimator):
     def search_results_(self) -> pd.DataFrame:
         """One row per candidate of ``search="fast"`` or ``"best"``, best first.
 
-        Columns: ``candidate``, ``stage``, ``loss`` on the rows that its networks were not trained on (1 is what
-        predicting the mean or the class shares costs), ``weight`` in the prediction, and ``seconds``.
+        Columns: ``candidate``, ``stage``, ``loss`` on the rows that its networks were not trained on (1 is the loss of
+        predicting the mean or the class shares), ``weight`` in the prediction, and ``seconds``.
         """
         import pandas as pd
 
         results = self._book.results
         if "weight" not in results:
-            raise AttributeError("a grid was searched, not a pool: see cv_results_")
+            raise AttributeError("this model searched a grid, not a pool: see cv_results_")
         names = ("candidate", "stage", "loss", "weight")
         frame = pd.DataFrame({name: results[name] for name in names})
         frame["seconds"] = results["mean_fit_time"] * len(self._book.folds)
@@ -194,7 +196,7 @@ class CrossValidated(NetworkEstimator):
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            Axes to draw on; by default those of a new figure.
         """
         from castlereg.estimators.search_plot import plot_search
 
@@ -202,7 +204,7 @@ class CrossValidated(NetworkEstimator):
 
     @property
     def cv_results_(self) -> dict[str, Any]:
-        """Scores of all candidates, as of scikit-learn's searches."""
+        """Scores of all candidates, in the format of scikit-learn's searches."""
         return dict(self._book.results)
 
     @property
@@ -212,7 +214,7 @@ class CrossValidated(NetworkEstimator):
 
     @property
     def best_params_(self) -> dict[str, Any]:
-        """Strengths of the chosen candidate, and its ``castle`` where details of the penalty were searched."""
+        """Strengths of the chosen candidate, and its ``castle`` if details of the penalty were searched."""
         return dict(self._book.results["params"][self._book.best])
 
     @property
@@ -222,7 +224,7 @@ class CrossValidated(NetworkEstimator):
 
     @property
     def best_regularizers_(self) -> tuple[Regularizer, ...]:
-        """The chosen candidate."""
+        """Regularizers of the chosen candidate."""
         return self._book.regularizers
 
     @property
@@ -242,7 +244,7 @@ class CrossValidated(NetworkEstimator):
         return book
 
     def _by_fold(self, X: ArrayLike, coverage: float) -> list[tuple[NDArray[np.float64], list[NDArray[np.float64]]]]:
-        """Return for each target what each fold predicts, and how far it was off on the rows that it left out."""
+        """Return for each target the predictions of each fold, and its errors on the rows that it left out."""
         check_is_fitted(self)
         check_fraction("coverage", coverage)
         predictions = self.model_.predict_by_fold(read_features(self, X))
@@ -250,7 +252,7 @@ class CrossValidated(NetworkEstimator):
 
 
 def _requested(scorer: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
-    """Return the weights if scikit-learn's metadata routing is on and the scorer requests them."""
+    """Return the weights if scikit-learn's metadata routing is enabled and the scorer requests them."""
     if sample_weight is None or not get_config()["enable_metadata_routing"]:
         return {}
     by_method = MethodMapping().add(caller="fit", callee="score")
@@ -260,25 +262,25 @@ def _requested(scorer: Any, sample_weight: ArrayLike | None) -> dict[str, Any]:
 
 
 class IntervalCV(CrossValidated):
-    """Regressors that also predict an interval."""
+    """Regressors that also predict intervals."""
 
     def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.float64]:
         """Predict an interval for every row, by CV+ (the jackknife+ over folds).
 
-        For each row of the training table there is the network of the fold that left it out, with its error on that
-        row. The interval holds what these networks predict for the new row, plus or minus their errors.
+        For each training row, take the network of the fold that left it out, and its error on this row. The interval is
+        formed by the predictions of these networks for the new row, plus or minus their errors.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (rows, features)
         coverage : float
-            Share of new rows whose target should lie inside. The theorem gives at least ``2 * coverage - 1`` for
-            exchangeable rows; here it holds nearly, because left-out rows also decide when a network stops.
+            Share of new rows whose target should be inside. The theorem guarantees at least ``2 * coverage - 1`` for
+            exchangeable rows. Here this holds approximately, because left-out rows are also used for early stopping.
 
         Returns
         -------
         array of shape (rows, 2), or (rows, targets, 2) for several targets
-            Lower and upper ends; infinite when there are too few rows for the coverage.
+            Lower and upper ends; infinite if there are too few rows for the coverage.
 
         Examples
         --------
@@ -298,13 +300,13 @@ class IntervalCV(CrossValidated):
 
 
 class ClassSetCV(CrossValidated):
-    """Classifiers that also predict a set of classes."""
+    """Classifiers that also predict sets of classes."""
 
     def predict_set(self, X: ArrayLike, coverage: float = 0.9) -> NDArray[np.bool_] | list[NDArray[np.bool_]]:
         """Predict the classes that cannot be ruled out, by CV+.
 
-        A class is ruled out when the fold networks find it less probable than they found the true class of most rows
-        that they had not seen.
+        A class is ruled out if the fold networks give it a lower probability than the true class of most rows that they
+        were not trained on.
 
         Parameters
         ----------
@@ -323,7 +325,7 @@ class ClassSetCV(CrossValidated):
 
 @dataclass(eq=False, repr=False)
 class NetworkCV(CrossValidated):
-    """A network whose regularizers are chosen among candidates."""
+    """A network with regularizers chosen among candidates."""
 
     candidates: Sequence[Sequence[Regularizer]] | None = None
 
@@ -340,7 +342,7 @@ class NetworkCV(CrossValidated):
 
 @dataclass(eq=False, repr=False)
 class CastleCV(CrossValidated, CastleOptions):
-    """CASTLE whose strengths are chosen."""
+    """CASTLE with strengths chosen by cross-validation."""
 
     reg_betas: Sequence[float] | None = None
 
@@ -356,28 +358,28 @@ class CastleCV(CrossValidated, CastleOptions):
         callbacks: Sequence[Callback] = (),
         on_interrupt: OnInterrupt = "raise",
     ) -> Self:
-        """Train all folds and candidates in one run, and choose.
+        """Train all folds and candidates in one run, and choose the best.
 
         Parameters
         ----------
         X : DataFrame of pandas or polars, or array-like of shape (rows, features)
         y : array-like of shape (rows,) or (rows, targets)
         sample_weight : array-like of shape (rows,), optional
-            As in :meth:`castlereg.CastleRegressor.fit`; copies of a row are in the same fold.
+            As in :meth:`castlereg.CastleRegressor.fit`; all copies of a row are in the same fold.
         groups : array-like of shape (rows,), optional
-            Labels of rows that belong together: a number of folds (``cv``) then keeps every group in one fold, by
-            scikit-learn's ``GroupKFold`` or, for classes, ``StratifiedGroupKFold``. A splitter gets them as they are.
+            Labels of rows that belong together. If ``cv`` is a number, every group is kept in one fold, by
+            scikit-learn's ``GroupKFold`` or, for classes, ``StratifiedGroupKFold``. A splitter receives them unchanged.
         time_column : str or int, optional
-            Name or index of a column of ``X`` with numbers or dates. A number of folds is then one of windows in time:
-            every fold trains on the earlier rows and leaves out the next ones, as scikit-learn's ``TimeSeriesSplit``
-            does, but over the different times, so that rows of one time stay together. With ``groups``, groups too.
+            Name or index of a column of ``X`` with numbers or dates. Each fold then trains on earlier rows and leaves
+            out the next ones, like scikit-learn's ``TimeSeriesSplit``, but rows with the same time stay together. With
+            ``groups``, so do the rows of a group.
         graph : CausalGraph, optional
-            Train with the edges of this graph and no others.
+            Train with only the edges of this graph.
         callbacks : sequence of callable
-            As in :meth:`castlereg.CastleRegressor.fit`; every stage of a pool reports with its name.
+            As in :meth:`castlereg.CastleRegressor.fit`; each stage of a pool reports its name.
         on_interrupt : {"raise", "keep"}
-            What Ctrl-C does: raise KeyboardInterrupt and leave the estimator as it was, or choose among the candidates
-            that have networks of all folds by then, with a warning.
+            Effect of Ctrl-C: raise KeyboardInterrupt and leave the estimator unchanged, or choose among the candidates
+            that were trained on all folds so far, with a warning.
         """
         how: dict[str, Any] = {"callbacks": callbacks, "on_interrupt": on_interrupt}
         return self._fit_folds(X, y, sample_weight, groups, time_column, graph, **how)
@@ -389,7 +391,7 @@ class CastleCV(CrossValidated, CastleOptions):
 
     @property
     def reg_lambda_(self) -> float:
-        """The chosen strength of the terms together."""
+        """The chosen strength of all CASTLE terms together."""
         return float(self.best_params_["reg_lambda"])
 
     def _candidates(self) -> list[tuple[Regularizer, ...]]:
@@ -404,7 +406,7 @@ class CastleCV(CrossValidated, CastleOptions):
             raise ValueError(f"castle={given!r} must be Castle(...), a sequence of them, or None")
         for castle in castles:
             if castle.reg_beta != type(castle).reg_beta:
-                raise ValueError(f"castle has reg_beta={castle.reg_beta!r}, which has no effect here: give reg_betas")
+                raise ValueError(f"castle has reg_beta={castle.reg_beta!r}, which has no effect here: pass reg_betas")
         return [
             castle_beside(self, replace(castle, reg_beta=float(beta)))
             for beta, castle in itertools.product(betas, castles)

@@ -21,7 +21,7 @@ from castlereg.training.loop import OnInterrupt
 
 
 class FileFit(Ensemble):
-    """What estimators do that can be fitted from a file."""
+    """Estimators that can be fitted from a file."""
 
     def fit_file(
         self,
@@ -39,9 +39,9 @@ class FileFit(Ensemble):
     ) -> Self:
         """Train on a file that may be larger than memory.
 
-        The file is read twice: once to learn what its columns are, with the rules of :meth:`fit`, and once to write the
-        encoded rows into a temporary file, four bytes per channel, which is removed afterwards. Every epoch reads that
-        file in another order.
+        The file is read twice: once to find the kinds of its columns, by the same rules as in :meth:`fit`, and once to
+        write the encoded rows to a temporary file, with four bytes per channel, which is removed afterwards. Each epoch
+        reads this file in a different order.
 
         Parameters
         ----------
@@ -51,14 +51,14 @@ class FileFit(Ensemble):
         target : str
             Column to predict.
         validation : str or path, optional
-            File of validation rows. By default a tenth of the rows, a share of every class
-            (:class:`castlereg.Recipe`); at most 100,000 either way.
+            File of validation rows. By default a tenth of the rows is held out (:class:`castlereg.Recipe`), stratified
+            by class. In both cases at most 100,000 rows are used.
         chunk_rows : int
-            Rows that are in memory at a time, and within which rows are shuffled.
+            Number of rows that are in memory at a time; rows are shuffled within these.
         columns : sequence of str, optional
             Columns to predict from; all others by default.
         separator, decimal, encoding : str, optional
-            How text files are written, such as ``";"``, ``","`` and ``"cp1252"``; detected by default.
+            Format of text files, such as ``";"``, ``","`` and ``"cp1252"``; detected by default.
         callbacks : sequence of callable
             As in :meth:`fit`.
         on_interrupt : {"raise", "keep"}
@@ -66,8 +66,8 @@ class FileFit(Ensemble):
 
         Notes
         -----
-        The same seed gives the same model. Unlike that of :meth:`fit`, it depends on the order of the rows in the file
-        and on the names of the columns.
+        The same seed gives the same model. Unlike with :meth:`fit`, it depends on the order of the rows in the file and
+        on the column names.
 
         Examples
         --------
@@ -85,7 +85,9 @@ class FileFit(Ensemble):
         callbacks = check_callbacks(callbacks)
         check_integer("chunk_rows", chunk_rows, least=PIECE)
         if self.bootstrap:
-            raise ValueError("bootstrap=True draws from all rows at once, which fit_file never has: use fit, or False")
+            raise ValueError(
+                "bootstrap=True cannot be combined with fit_file, which reads rows in pieces: use fit, or False"
+            )
         names = ("target_kind", "categorical_features", "class_weight", "monotone")
         options = {name: getattr(self, name) for name in names}
         options |= {"chunk_rows": int(chunk_rows), "drop_unusable": self.unusable_columns == "drop"}

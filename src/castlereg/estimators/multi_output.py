@@ -1,4 +1,4 @@
-"""Several targets of any kind in one network: numbers and classes side by side."""
+"""Several targets of any kind in one network: numbers and classes together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from castlereg.estimators.castle import CastleEstimator
 
 
 def _has_classes(model: MultiOutput) -> bool:
-    """Return whether there is a target whose classes have probabilities."""
+    """Return whether any target has classes."""
     return "model_" in vars(model) and bool(model.model_.classes)
 
 
@@ -23,7 +23,7 @@ def _index(X: ArrayLike) -> pd.Index | None:
 
 
 class MultiOutput(NetworkEstimator):
-    """What every estimator of mixed targets does."""
+    """Estimators for mixed targets."""
 
     target_kind = "any"
 
@@ -37,7 +37,7 @@ class MultiOutput(NetworkEstimator):
         Returns
         -------
         DataFrame
-            One column per target: values of numeric ones, the most probable class of others.
+            One column per target: the value of a numeric target, or the most probable class.
         """
         values = self._predicted(X)
         columns = [
@@ -57,7 +57,7 @@ class MultiOutput(NetworkEstimator):
         Returns
         -------
         dict of str to DataFrame
-            By target; one column per class. The frame itself when there is just one target.
+            One frame per target, with one column per class. With a single target, the frame itself.
         """
         probabilities = {
             name: pd.DataFrame(value, columns=target.classes, index=_index(X))
@@ -67,7 +67,7 @@ class MultiOutput(NetworkEstimator):
         return probabilities if self.n_outputs_ > 1 else probabilities[self.target_names_[0]]
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the mean over targets of R2 for numbers and of the share predicted right for classes.
+        """Return the mean score over targets: R2 for numbers, accuracy for classes.
 
         Parameters
         ----------
@@ -93,12 +93,12 @@ class MultiOutput(NetworkEstimator):
 
 
 class CastleMultiOutput(MultiOutput, CastleEstimator):
-    """CASTLE for several targets of any kind: numbers and classes side by side, in one network and one graph.
+    """CASTLE for several targets of any kind: numbers and classes together, in one network and one graph.
 
-    A target of text, booleans, categories or a few whole numbers that repeat is one of classes; all others are numbers.
-    No target is an input of another. The loss is the sum over targets, each in units of its own base rate. Validation
-    rows are a share of every class of the first target that has classes. Options and attributes are those of
-    :class:`CastleRegressor`, and ``target_names_``.
+    Targets with text, booleans, categories or a few repeated integers are classes; all others are numbers. No target is
+    an input of another. The loss is the sum over targets, each divided by the loss of its base rate. Validation rows
+    are stratified by the first target with classes. Options and attributes are those of :class:`CastleRegressor`, and
+    ``target_names_``.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class CastleMultiOutput(MultiOutput, CastleEstimator):
 
 
 class NetworkMultiOutput(MultiOutput, PlainNetwork):
-    """The same network as :class:`CastleMultiOutput`'s with any regularizers; none is only early stopping.
+    """The network of :class:`CastleMultiOutput` with any regularizers; without any, only early stopping.
 
     Options and attributes are those of :class:`NetworkRegressor`, and ``target_names_``.
 

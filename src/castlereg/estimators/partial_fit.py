@@ -1,4 +1,4 @@
-"""Training that goes on with other rows: ``partial_fit``."""
+"""Training that continues on further rows: ``partial_fit``."""
 
 from __future__ import annotations
 
@@ -24,43 +24,44 @@ from castlereg.training import phases_for
 
 
 class PartialFit(Ensemble):
-    """What estimators do that can be trained further."""
+    """Estimators whose training can continue on further rows."""
 
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, epochs: int = 1
     ) -> Self:
-        """Train on some rows, and go on with others later.
+        """Train on some rows; later calls continue training on further rows.
 
-        The first call reads columns, levels, scales and starting weights from its rows, as :meth:`fit` does, and they
-        stay. Every call makes ``epochs`` passes over the rows given: all of them are trained on, and none is held out.
-        Adam's moments and the number of epochs go on from call to call, so that ``partial_fit(X, y, epochs=3)`` is the
-        same as three calls with the same rows, bit for bit. The order of the rows of a call does not matter.
+        The first call learns columns, levels, scales and starting weights from its rows, as :meth:`fit` does; they are
+        then fixed. Every call trains for ``epochs`` passes over all of its rows; none are held out. Adam's moments and
+        the number of epochs carry over from call to call: ``partial_fit(X, y, epochs=3)`` gives exactly the same model
+        as three calls with the same rows. The order of the rows of a call does not matter.
 
-        The weights of the last epoch predict, not those of a best one: there is no ``validation_loss_``, and no
-        ``feature_importances_``. The graph is read anew after every call, with the rows of that call. ``history_``
-        grows by a row per network and epoch, with NaN as the validation loss.
+        Predictions use the weights of the last epoch, not of the best one, so ``validation_loss_`` and
+        ``feature_importances_`` are not available. The graph is updated after every call, with the rows of that call.
+        ``history_`` grows by one row per network and epoch, with NaN as the validation loss.
 
-        After :meth:`fit`, or when the model comes from a file, the first call goes on from the weights that predict,
-        with fresh moments; edges that ``fit`` left out stay out. Regularizers with a state of their own begin it anew:
-        ``BatchNorm`` then normalizes layers that it had left as they were, which changes predictions at first. Pickles
-        and copies go on as the original would. ``fit`` always starts anew.
+        After :meth:`fit`, or for a model loaded from a file, the first call continues from the fitted weights with new
+        moments; edges that ``fit`` removed stay removed. Regularizers with state start with a new state: ``BatchNorm``
+        then normalizes layers that were not normalized before, which changes predictions at first. Pickles and copies
+        continue like the original. ``fit`` always starts over.
 
         Parameters
         ----------
         X : DataFrame or array-like of shape (rows, features)
-            Later calls have the columns of the first one. New levels and missing values count as in ``predict``.
+            Later calls need the same columns as the first one. New levels and missing values are treated as in
+            ``predict``.
         y : array-like of shape (rows,) or (rows, targets)
         sample_weight : array-like of shape (rows,), optional
-            As in :meth:`fit`: whole numbers are copies, others count relative to the mean of the rows given.
+            As in :meth:`fit`: integers are copies of rows, other weights are relative to the mean weight of the call.
         epochs : int
-            Passes over the rows.
+            Number of passes over the rows.
 
         Notes
         -----
-        ``learning_rate`` and the strengths of regularizers may be changed between calls; what shapes the networks may
-        not. ``max_epochs`` matters only for ``Recipe(schedule="cosine")``, whose rate stays at its lowest after as many
-        epochs; ``patience``, ``warmup`` and ``validation_fraction`` do not matter. ``objective="graph"``,
-        ``bootstrap=True`` and ``Recipe(refit=True)`` need all rows at once, and raise.
+        ``learning_rate`` and the strengths of regularizers may change between calls, but options that define the shape
+        of the networks may not. ``max_epochs`` is used only by ``Recipe(schedule="cosine")``, whose learning rate stays
+        at its minimum after this number of epochs; ``patience``, ``warmup`` and ``validation_fraction`` have no effect.
+        ``objective="graph"``, ``bootstrap=True`` and ``Recipe(refit=True)`` need all rows at the same time, and raise.
 
         Examples
         --------
@@ -78,7 +79,7 @@ class PartialFit(Ensemble):
     def _partial_fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None, epochs: int, classes: Any = None
     ) -> Self:
-        """Check the options, read the rows and train on them; an error leaves the estimator as it was."""
+        """Check the options, read the rows and train on them; an error leaves the estimator unchanged."""
         self._check_options()
         self._check_partial_fit()
         check_integer("epochs", epochs)
@@ -123,15 +124,15 @@ class PartialFit(Ensemble):
         )
 
     def _check_same_model(self, before: FittedModel) -> None:
-        """Raise if an option has changed that the model was made with."""
+        """Raise if an option that must stay fixed has changed since the first call."""
         names = [column.name for column in before.preprocessing.schema]
         losses = {target.node.loss for target in before.targets if target.is_numeric}
         signs = monotone_signs(self.monotone, names) or [0] * len(names)
         if losses - {target_loss(self.loss)} or list(signs) != before.preprocessing.monotone:
-            raise ValueError("loss or monotone has changed: set it back, or call fit to start anew")
+            raise ValueError("loss or monotone has changed since the first call: reset it, or call fit to start over")
 
     def _check_partial_fit(self) -> None:
-        """Reject what needs all rows at once."""
+        """Raise for options that need all rows at the same time."""
         castle = castle_of(self._candidates()[0])
         given = self.class_weight
         needs_all = {
@@ -140,12 +141,12 @@ class PartialFit(Ensemble):
             "Recipe(refit=True) selects columns": self.recipe is not None and self.recipe.refit,
             "class_weight='balanced' counts": "balanced" in (given if isinstance(given, list | tuple) else [given]),
         }
-        for what in (what for what, is_given in needs_all.items() if is_given):
-            raise ValueError(f"{what} from all rows at once, which partial_fit never has: use fit, or another option")
+        for option in (option for option, is_set in needs_all.items() if is_set):
+            raise ValueError(f"{option} from all rows, but partial_fit sees only some of them: use fit, or drop it")
 
 
 class PartialFitOfClasses(PartialFit):
-    """The same for classifiers, whose first rows may not have all classes."""
+    """Classifiers whose training can continue on further rows; the first rows need not have all classes."""
 
     def partial_fit(  # type: ignore[override]  # classes come before weights, as in scikit-learn
         self,
@@ -156,15 +157,15 @@ class PartialFitOfClasses(PartialFit):
         *,
         epochs: int = 1,
     ) -> Self:
-        """Train on some rows, and go on with others later; see :meth:`castlereg.CastleRegressor.partial_fit`.
+        """Train on some rows, with further rows in later calls; see :meth:`castlereg.CastleRegressor.partial_fit`.
 
         Parameters
         ----------
         X, y, sample_weight, epochs
-            As there. A class that was not there in the first call raises, unless ``classes`` has it.
+            As for regressors. Classes that are not in the first call raise later, unless they are in ``classes``.
         classes : array-like, optional
-            All classes that there will be, for the first call; those of its rows by default. For several targets a
-            list, with the classes of each. Later calls may repeat it.
+            All classes, including those of later calls; by default those of the first call's rows. For several targets,
+            a list with the classes of each. Later calls may repeat it.
 
         Examples
         --------
@@ -179,10 +180,10 @@ class PartialFitOfClasses(PartialFit):
 
 
 def _given_classes(classes: Any, rows: Rows) -> list[NDArray[Any]]:
-    """Read the classes of each target, sorted; raise if the rows have others."""
+    """Read the sorted classes of each target; raise if the rows have others."""
     lists = [classes] if len(rows.targets) == 1 else list(classes)
     if len(lists) != len(rows.targets):
-        raise ValueError(f"classes has {len(lists)} lists for {len(rows.targets)} targets: give one for each")
+        raise ValueError(f"classes has {len(lists)} lists for {len(rows.targets)} targets: pass one for each")
     read = []
     for given, values in zip(lists, rows.targets, strict=True):
         (column,), _ = read_target(given, "classes")
@@ -200,6 +201,6 @@ def _check_same_classes(given: Sequence[NDArray[Any]], known: Sequence[NDArray[A
     for new, old in zip(given, known, strict=True):
         if new.tolist() != old.tolist():
             raise ValueError(
-                f"classes={new.tolist()} are not those of the model, {old.tolist()}: they stay, so leave classes out, "
-                "or call fit to start anew"
+                f"classes={new.tolist()} are not those of the model, {old.tolist()}: drop classes, or call fit to "
+                "start over"
             )

@@ -1,4 +1,4 @@
-"""The details of training that rarely need a change, in one object."""
+"""Details of training that rarely need to be changed, in one object."""
 
 from __future__ import annotations
 
@@ -13,51 +13,50 @@ from castlereg.training.plan import Batches, Schedule, Start
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained, beyond the options that people tune.
+    """Details of the training of a network, beyond the options of the estimator.
 
     Parameters
     ----------
     scaling : {"standard", "robust"}
-        ``"robust"`` scales numeric columns by their quartiles and draws far values in smoothly, before standardizing
-        them: for columns with long tails or wild values. The paper standardizes.
+        ``"standard"`` standardizes columns, as in the paper. ``"robust"`` first scales numeric columns by their
+        quartiles and clips extreme values smoothly; use it for columns with long tails or outliers.
     input_init : {"small", "glorot"} or callable
-        Start of the input layers: normal with sd 0.01, or the usual scale, with which the acyclicity term of wide
-        tables outweighs all others. A function of layout, widths, seed and nodes returns any other start, see
-        :func:`castlereg.network.initialize`.
+        Initial weights of the input layers: normal with standard deviation 0.01, or the usual Glorot scale, with which
+        the acyclicity term of wide tables dominates all others. For custom initial weights, pass a function of layout,
+        widths, seed and nodes, see :func:`castlereg.network.initialize`.
     validation_fraction : float
-        Share of rows held out for early stopping, unless ``fit`` is given ``X_val`` and ``y_val``. Estimators that
-        cross-validate use the rows that their folds leave out, and raise for any other fraction than the default.
+        Share of rows held out for early stopping, unless ``X_val`` and ``y_val`` are passed to ``fit``. With
+        cross-validation, early stopping uses the rows that each fold leaves out, and any value but the default raises.
     patience : int
-        Epochs without a lower validation loss after which training stops. The best epoch's weights are kept.
+        Training stops after this number of epochs without a lower validation loss, and keeps the best epoch's weights.
     warmup : int
-        Epochs, at most all but the last one, before the best epoch and patience count; 0 with ``objective="graph"``,
-        which has its own phases.
+        Number of epochs at the start that early stopping ignores, at most all but the last one; must be 0 for
+        ``objective="graph"``, which has its own phases.
     batch_size : int
-        Rows in a step.
+        Number of rows in a step.
     batches : {"shuffle", "independent"}
-        An epoch goes once through the rows in random order; or its batches are drawn independently.
+        ``"shuffle"`` uses every row once per epoch, in random order; ``"independent"`` draws each batch independently.
     schedule : {"constant", "cosine"}
-        Of the learning rate: the same in all epochs, or falling to a hundredth along half a cosine wave.
+        Learning rate schedule: constant, or decaying to a hundredth along half a cosine wave.
     activation : {"relu", "silu"}
-        Of the hidden units.
+        Activation of the hidden units.
     averaging : float, optional
-        Predict with a running average of the weights over epochs; this share of it is left after each epoch, such as
-        0.8.
+        Predict with an exponential moving average of the weights over epochs, with this decay per epoch, such as 0.8.
     weight_decay : float, optional
-        Share of all weights that each step takes away, times the learning rate (AdamW).
+        Weight decay of AdamW: each step shrinks all weights by this share, times the learning rate.
     embedding : int
-        Inputs that the network computes of each number by learned waves, beside the number itself, see
+        Number of additional inputs that the network computes from each numeric value with learned waves, see
         :class:`castlereg.network.Embedding`; 8 suits tables with thresholds and bumps. All inputs of a column belong to
-        its node, so the graph has the same nodes.
+        its node, so the nodes of the graph do not change.
     refit : bool
-        Discover, then refit: keep the columns that CASTLE needs for the target, as few as predict the validation rows
-        nearly as well, and train networks anew on these without CASTLE's penalty. The graph stays that of CASTLE;
-        ``selected_features_`` names the columns.
+        Select columns, then refit: find the smallest set of columns with which the CASTLE networks predict the
+        validation rows nearly as well, and train new networks on these without the CASTLE penalty. The graph is still
+        that of CASTLE; ``selected_features_`` lists the columns.
     engine : {"auto", "jax", "native"}
-        What trains the networks; ``engine_`` says what did. ``"native"`` are the kernels of the package
-        castlereg-kernels, which start at once and use all cores; they raise for what they do not cover. ``"auto"``
-        takes them where they cover the networks and are faster, unless devices were chosen by ``use_devices`` or
-        ``jax_default_device`` or JAX has an accelerator, and JAX otherwise.
+        Engine that trains the networks; ``engine_`` shows which one was used. ``"native"`` uses the compiled kernels of
+        the package castlereg-kernels, which start immediately and use all cores, and raises for options that they do
+        not support. ``"auto"`` uses the kernels if they support the networks and are faster, and JAX otherwise. It also
+        uses JAX if devices were chosen with ``use_devices`` or ``jax_default_device``, or if JAX has an accelerator.
 
     Examples
     --------

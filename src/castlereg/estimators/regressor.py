@@ -1,4 +1,4 @@
-"""Regressors: CASTLE, and the same network with any regularizers; each with a fixed or a chosen strength."""
+"""Regressors: CASTLE, and the same network with any regularizers, with fixed or cross-validated strengths."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from castlereg.target_losses import Quantiles
 
 @dataclass(eq=False, repr=False)
 class Regression(RegressorMixin, NetworkEstimator):
-    """What every regressor does."""
+    """Predictions of all regressors."""
 
     target_kind = "numbers"
     loss: Loss = field(default="squared", kw_only=True)  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict the target, or every target.
+        """Predict one or several targets.
 
         Parameters
         ----------
@@ -44,7 +44,7 @@ class Regression(RegressorMixin, NetworkEstimator):
         Returns
         -------
         array of shape (rows, quantiles), or (rows, targets, quantiles) for several targets
-            In the order of the levels; the mean over networks.
+            Mean over networks, in the order of the levels.
 
         Examples
         --------
@@ -60,7 +60,7 @@ class Regression(RegressorMixin, NetworkEstimator):
         check_is_fitted(self)
         if not all(isinstance(target.node.loss, Quantiles) for target in self.model_.targets):
             raise AttributeError(
-                f"this {type(self).__name__} has not learned quantiles: fit it with loss=Quantiles((0.1, 0.5, 0.9))"
+                f"this {type(self).__name__} has no quantiles: fit it with loss=Quantiles((0.1, 0.5, 0.9))"
             )
         quantiles = self.model_.predict_quantiles(read_features(self, X))
         return quantiles[:, 0] if quantiles.shape[1] == 1 else quantiles
@@ -73,67 +73,68 @@ class CastleRegressor(Regression, FileFit, PartialFit, CastleEstimator):
     Parameters
     ----------
     reg_beta : float
-        Factor of the sparsity term; the paper chooses among 0.001, 0.01, 0.1 and 1 by cross-validation.
+        Strength of the sparsity term. The paper chooses among 0.001, 0.01, 0.1 and 1 by cross-validation.
     reg_lambda : float
-        Factor of the three regularizing terms together.
+        Strength of all three regularization terms together.
     objective : {"prediction", "graph"}
-        ``"prediction"`` is the paper's penalty. ``"graph"`` is for the graph: likelihood loss, exactly acyclic
-        networks, and edge strengths (:mod:`castlereg.fitted.strengths`) as edge weights.
+        ``"prediction"`` uses the paper's penalty. ``"graph"`` aims at the best graph: a likelihood loss, exactly
+        acyclic networks, and edge strengths (:mod:`castlereg.fitted.strengths`) as edge weights.
     castle : Castle, optional
         Details of the penalty: acyclicity function, norm, features per step; see
-        :class:`castlereg.regularizers.Castle`. ``reg_beta``, ``reg_lambda`` and ``objective`` are options of the
-        estimator, which replace the defaults of ``Castle``; a ``Castle`` with other values raises.
+        :class:`castlereg.regularizers.Castle`. Pass ``reg_beta``, ``reg_lambda`` and ``objective`` to the estimator
+        instead; a ``Castle`` with values that contradict them raises.
     loss : {"squared", "huber", "poisson", "quantiles"} or object of castlereg.losses
-        What errors of the target cost: their squares; :class:`castlereg.losses.Huber` for targets with wild values;
-        :class:`castlereg.losses.Poisson` for counts; :class:`castlereg.losses.Quantiles` for several quantiles at once.
+        Loss of the target: the squared error; :class:`castlereg.losses.Huber` for targets with outliers;
+        :class:`castlereg.losses.Poisson` for counts; :class:`castlereg.losses.Quantiles` for several quantiles.
     monotone : dict of str or int to {1, -1}, optional
-        Columns with which the prediction never falls (1) or never rises (-1) while all others stay as they are, such as
-        ``{"age": 1}``. The promise is exact.
+        Columns in which the prediction never falls (1) or never rises (-1) when all other columns are fixed, such as
+        ``{"age": 1}``. The constraint holds exactly.
     hidden_layer_sizes : "auto" or tuple of int
-        ``"auto"`` is two layers of d + 1 units for d features (the paper), at least 8; ``()`` is the linear form.
+        Widths of the hidden layers. ``"auto"`` uses two layers of d + 1 units for d features, as in the paper, but at
+        least 8; ``()`` is the linear form.
     regularizers : sequence of Regularizer
-        Others beside CASTLE, such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
+        Regularizers in addition to CASTLE, such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
     constraints : EdgeConstraints, optional
-        Edges that are known to exist or not to exist.
+        Edges that must or must not exist.
     recipe : Recipe, optional
-        Details of training: scaling, start, early stopping; see :class:`castlereg.Recipe`.
+        Details of training: scaling, initial weights, early stopping; see :class:`castlereg.Recipe`.
     categorical_features : sequence of str, int or bool, optional
         Names, indices or a mask of columns whose numbers are codes without an order. Text and pandas categories are
-        categorical anyway; ``schema_`` shows how every column was read.
+        always categorical; ``schema_`` shows how every column was read.
     unusable_columns : {"raise", "drop"}
-        What to do about identifiers and free text, of which a network cannot learn: raise an error that lists them, or
-        keep them as columns without influence and ignore what they hold in ``predict``. Numbers that look like
-        identifiers only warn with ``"raise"``.
+        What to do with identifiers and free text, which a network cannot use: raise an error that lists them, or ignore
+        their values in ``fit`` and ``predict``. With ``"raise"``, numbers that look like identifiers only give a
+        warning.
     learning_rate : float
-        Of Adam.
+        Learning rate of Adam.
     max_epochs : int
-        Most passes over the rows.
+        Maximum number of passes over the rows.
     n_members : int
-        Networks with different seeds, trained together; predictions are their mean.
+        Number of networks with different seeds, trained together; predictions are their mean.
     bootstrap : bool
-        Whether each network has its own training rows, drawn with replacement: edges that survive this are more
+        Whether each network has its own bootstrap sample of the training rows. Edges that most networks share are more
         reliable, see ``graph_.confidence``.
     random_state : int, RandomState, Generator or None
-        Seed. The same seed gives the same bits, whatever the order of the rows.
+        Seed. The same seed gives exactly the same model, whatever the order of the rows.
     verbose : bool
-        Show a progress bar.
+        Whether to show a progress bar.
 
     Attributes
     ----------
     graph_ : CausalGraph
-        The learned graph, without cycles.
+        The learned graph, which has no cycles.
     history_ : DataFrame
         One row per network and epoch; losses are in units of the target's variance.
     schema_ : DataFrame
-        One row per column of X: its kind, levels, number of missing values, and what else was noticed.
+        One row per column of X: its kind, levels, number of missing values, and a note.
     feature_importances_ : array of shape (features,)
-        The share of the target's loss explained through each column, on held-out rows; the values need not sum to 1.
+        Permutation importances on held-out rows, as shares of the explained loss; they need not sum to 1.
     validation_loss_ : float
-        At the best epoch.
+        Validation loss at the best epoch, averaged over networks.
     engine_ : str
-        What trained the networks, ``"jax"`` or ``"native"``; see :class:`castlereg.Recipe`.
+        The engine that trained the networks, ``"jax"`` or ``"native"``; see :class:`castlereg.Recipe`.
     model_ : FittedModel
-        Everything that was learned: preprocessing, networks, graph, history.
+        The complete fitted model: preprocessing, networks, graph, history.
     n_outputs_ : int
         Number of targets.
     n_features_in_, feature_names_in_
@@ -154,21 +155,21 @@ class CastleRegressor(Regression, FileFit, PartialFit, CastleEstimator):
 
 @dataclass(eq=False, repr=False)
 class NetworkRegressor(Regression, FileFit, PartialFit, PlainNetwork):
-    """Neural network for regression with any regularizers; none is only early stopping, the paper's Baseline.
+    """Neural network for regression with any regularizers; without any, the paper's Baseline with early stopping.
 
-    The same network as :class:`CastleRegressor`'s, from the same starting weights for the same seed, but only the
-    target's sub-network, unless a regularizer needs the others. Options and attributes are as there, without those of
-    CASTLE.
+    This is the network of :class:`CastleRegressor`, with the same initial weights for the same seed, but with only the
+    target's sub-network, unless a regularizer needs the others. Options and attributes are the same, except for those
+    of CASTLE.
 
     Parameters
     ----------
     regularizers : sequence of Regularizer
-        Such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
+        Regularizers, such as ``[Dropout(0.2), L2(0.01)]``; see :mod:`castlereg.regularizers`.
 
     Attributes
     ----------
     graph_ : CausalGraph
-        Only with a regularizer that trains the sub-networks of all columns, such as ``Castle``.
+        Available only with a regularizer that trains the sub-networks of all columns, such as ``Castle``.
 
     Examples
     --------
@@ -186,59 +187,60 @@ class NetworkRegressor(Regression, FileFit, PartialFit, PlainNetwork):
 class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     """CASTLE for regression, chosen by cross-validation in one batched run.
 
-    With ``search="paper"``, folds and strengths of CASTLE are trained together. The candidate with the lowest mean
-    validation loss is chosen, and its fold networks predict together, which lowers the error at no extra training. For
-    a single network on all rows, fit ``CastleRegressor(**model.best_params_)`` with the other options as here.
+    With ``search="paper"``, all folds and all strengths of CASTLE are trained together. The candidate with the lowest
+    mean validation loss is chosen. Predictions are the mean of its fold networks, which lowers the error without extra
+    training. For a single network on all rows, fit ``CastleRegressor(**model.best_params_)`` with the same options.
 
-    With ``search="fast"`` or ``"best"``, a pool of candidates is trained on common folds: linear forms, CASTLE, wide
-    networks with and without embeddings of numbers, and networks on the columns that CASTLE selects. A weighted mean of
-    them predicts, with weights chosen by the rows that their networks were not trained on; this is the most accurate.
-    The graph is that of the best CASTLE candidate, its confidence that of all CASTLE networks of the pool.
+    With ``search="fast"`` or ``"best"``, a pool of candidates is trained on the same folds: linear forms, CASTLE, wide
+    networks with and without embeddings of numbers, and networks on the columns that CASTLE selects. Predictions are a
+    weighted mean of the candidates, with weights chosen on the rows that their networks were not trained on. This is
+    the most accurate search. The graph is that of the best CASTLE candidate; its confidence uses all CASTLE networks of
+    the pool.
 
-    All other options and attributes are those of :class:`CastleRegressor`; a pool has its own training options, and
+    All other options and attributes are those of :class:`CastleRegressor`. A pool has its own training options and
     raises for those of the grid.
 
     Parameters
     ----------
     reg_betas : sequence of float, optional
-        Strengths of the sparsity to choose among; the paper's by default: 0.001, 0.01, 0.1 and 1.
+        Strengths of the sparsity term to choose among; by default those of the paper: 0.001, 0.01, 0.1 and 1.
     search : {"auto", "fast", "best", "paper", "one_standard_error"}
-        ``"fast"`` and ``"best"`` are pools; ``"best"`` trains on two sets of folds and takes twice as long.
-        ``"paper"`` chooses the best of ``reg_betas``; ``"one_standard_error"`` the strongest whose mean is within one
-        standard error of the best one's. ``"auto"`` is ``"fast"``, or ``"paper"`` if an option of the grid is given:
-        ``reg_betas``, ``castle``, ``regularizers``, ``scoring``, ``loss``, ``monotone``, or how networks are trained.
+        ``"fast"`` and ``"best"`` search a pool; ``"best"`` trains on two sets of folds and takes twice as long.
+        ``"paper"`` chooses the best of ``reg_betas``; ``"one_standard_error"`` chooses the strongest one whose mean is
+        within one standard error of the best. ``"auto"`` is ``"fast"``, or ``"paper"`` if an option of the grid is
+        set: ``reg_betas``, ``castle``, ``regularizers``, ``scoring``, ``loss``, ``monotone`` or a training option.
     time_limit : float, optional
-        Seconds after which the training of a pool ends; the linear forms and the first epochs of CASTLE are always
-        trained. The result then depends on the speed of the machine.
+        Maximum training time of a pool in seconds; the linear forms and the first epochs of CASTLE are always trained.
+        With a limit, the result depends on the speed of the machine.
     cv : int or splitter, optional
-        Number of folds, which are random and keep classes in proportion; or any splitter of scikit-learn, or an
-        iterable of splits. By default 10, and 5 for a pool.
+        Number of random folds, stratified for classes; or a scikit-learn splitter, or an iterable of splits. The
+        default is 10, or 5 for a pool.
     scoring : str or callable, optional
-        Choose by a scorer of scikit-learn on the left-out rows instead of by the validation loss. With metadata routing
-        (``sklearn.set_config(enable_metadata_routing=True)``), it gets the rows' weights if it requests them.
+        scikit-learn scorer to choose by, on the left-out rows, instead of the validation loss. With metadata routing
+        (``sklearn.set_config(enable_metadata_routing=True)``), it receives the weights of the rows if it requests them.
     castle : Castle or sequence of Castle, optional
-        Details of the penalty, ``objective`` and ``reg_lambda`` among them. Several are all tried with every beta, such
-        as ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``. The betas are those of ``reg_betas``.
+        Details of the penalty, including ``objective`` and ``reg_lambda``. If several are passed, each is tried with
+        every one of ``reg_betas``, such as ``[Castle(reg_lambda=strength) for strength in (0.3, 1, 3)]``.
 
     Attributes
     ----------
     reg_beta_, reg_lambda_ : float
         The chosen strengths.
     cv_results_ : dict
-        As in scikit-learn's searches; scores are negative validation losses unless ``scoring`` is given.
+        As in scikit-learn's searches; scores are negative validation losses unless ``scoring`` is set.
     best_index_, best_params_, best_score_
-        As in scikit-learn's searches; of a pool, those of the CASTLE candidate that the graph comes from.
+        As in scikit-learn's searches; for a pool, those of the CASTLE candidate that provides the graph.
     search_results_ : DataFrame
-        Of a pool: loss, weight and seconds of every candidate; ``plot_search()`` draws it.
+        For a pool: loss, weight and seconds of every candidate; ``plot_search()`` draws it.
     selected_features_ : list of str
-        Of a pool: the columns that CASTLE selected.
+        For a pool: the columns that CASTLE selected.
     best_regularizers_ : tuple of Regularizer
-        The chosen candidate.
+        Regularizers of the chosen candidate.
     folds_ : list of (train, held_out)
-        Rows of each fold.
+        Training and left-out rows of each fold.
     fold_seeds_ : list of int
-        ``CastleRegressor(reg_beta_, random_state=fold_seeds_[k])``, trained on fold k with its left-out rows as
-        ``X_val``, is the network of that fold; not so for a pool.
+        Seeds of the fold networks: ``CastleRegressor(reg_beta_, random_state=fold_seeds_[k])``, trained on fold k with
+        its left-out rows as ``X_val``, is the network of that fold (not for a pool).
 
     Examples
     --------
@@ -251,7 +253,7 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
     >>> model.predict_interval(X, coverage=0.8).shape
     (442, 2)
 
-    A pool, here with very little time:
+    A pool, here with a very short time limit:
 
     >>> pooled = CastleRegressorCV(search="fast", time_limit=1, random_state=0).fit(X, y)
     >>> list(pooled.search_results_)
@@ -261,15 +263,15 @@ class CastleRegressorCV(Regression, IntervalCV, CastleCV):
 
 @dataclass(eq=False, repr=False)
 class NetworkRegressorCV(Regression, IntervalCV, NetworkCV):
-    """The same network with regularizers chosen among candidates by cross-validation in one batched run.
+    """Neural network for regression, with regularizers chosen by cross-validation in one batched run.
 
-    All other options and attributes are as in :class:`CastleRegressorCV`, without those of CASTLE.
+    All other options and attributes are those of :class:`CastleRegressorCV`, except for those of CASTLE.
 
     Parameters
     ----------
     candidates : sequence of sequence of Regularizer, optional
-        To choose among, only the plain network by default; those with the same regularizers in different strengths are
-        trained together. The pools of ``search="fast"`` and ``"best"`` have their own: those of
+        Candidates to choose among; by default only the network without regularizers. Candidates with the same
+        regularizers in different strengths are trained together. ``search="fast"`` and ``"best"`` use the pool of
         :class:`CastleRegressorCV` without the causal terms.
 
     Examples

@@ -1,4 +1,4 @@
-"""A picture of a search: how well each candidate predicts held-out rows, and its weight in the prediction."""
+"""Plot of a search: the loss of each candidate on held-out rows, and its weight in the prediction."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _CHOSEN, _OTHER = "#1f6fb2", "#c3cbd3"
 
 
 def plot_search(results: pd.DataFrame, blend_loss: float, ax: Axes | None = None) -> Axes:
-    """Draw the losses of candidates as bars, best at the top, those that predict in colour with their weight.
+    """Draw the losses of candidates as bars, best at the top; those with a weight in the prediction are coloured.
 
     Parameters
     ----------
     results : DataFrame
         ``search_results_`` of an estimator.
     blend_loss : float
-        Loss of the candidates together, drawn as a line.
+        Loss of the blend of the candidates, drawn as a line.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        Axes to draw on; by default those of a new figure.
     """
     try:
         from matplotlib import pyplot as plt
