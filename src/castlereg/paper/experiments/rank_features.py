@@ -7,14 +7,14 @@ from castlereg.paper.experiments.synthetic_ranks import SyntheticRanks, worlds
 
 
 class RankFeatures(SyntheticRanks):
-    """Fifty rows per node."""
+    """Average ranks on graphs of growing size, with fifty rows per node."""
 
     name = "rank_features"
     title = "Average rank against the number of nodes"
     shown_in = "Figure 3, left"
     grows = "n_nodes"
     axis = "nodes"
-    claim = "CASTLE has the highest rank of all benchmarks at every number of features, and does not degrade"
+    claim = "CASTLE has the highest rank of all methods at every number of features, and does not degrade"
 
     def units(self, scale: Scale) -> list[Settings]:
         """List graphs of growing size."""

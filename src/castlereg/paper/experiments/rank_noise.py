@@ -1,4 +1,4 @@
-"""Figure 3, right: average rank against the number of columns of pure noise."""
+"""Figure 3, right: average rank against the number of pure noise columns."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from castlereg.paper.experiments.synthetic_ranks import SyntheticRanks, worlds
 
 
 class RankNoise(SyntheticRanks):
-    """Columns that nothing joins to the target."""
+    """Average ranks with a growing number of columns that are unrelated to the target."""
 
     name = "rank_noise"
     title = "Average rank against the number of noise columns"
     shown_in = "Figure 3, right"
     grows = "n_noise"
     axis = "noise columns"
-    claim = "CASTLE has the highest rank whatever the number of noise columns, while SAE degrades"
+    claim = "CASTLE has the highest rank at every number of noise columns, while SAE degrades"
 
     def units(self, scale: Scale) -> list[Settings]:
-        """List graphs with more and more noise."""
+        """List graphs with a growing number of noise columns."""
         if scale == "quick":
             cases = [{"n_nodes": 4, "n_rows": 100, "n_noise": 2, "draw": 0}]
             return worlds(cases, scale, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))

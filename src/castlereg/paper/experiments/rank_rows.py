@@ -11,17 +11,17 @@ from castlereg.paper.experiments.synthetic_ranks import SyntheticRanks, worlds
 
 
 class RankRows(SyntheticRanks):
-    """Twenty to two hundred rows per node."""
+    """Average ranks with 20 to 200 rows per node."""
 
     name = "rank_rows"
     title = "Average rank against the number of rows per node"
     shown_in = "Figure 3, middle"
     grows = "rows per node"
     axis = "rows per node"
-    claim = "CASTLE has the highest rank at every size of the data; the others draw level at 200 rows per node"
+    claim = "CASTLE has the highest rank at every number of rows; the others catch up at 200 rows per node"
 
     def units(self, scale: Scale) -> list[Settings]:
-        """List data of growing size."""
+        """List problems with a growing number of rows."""
         if scale == "quick":
             cases = [{"n_nodes": 6, "n_rows": 100, "n_noise": 0, "draw": 0}]
             return worlds(cases, scale, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))
@@ -35,6 +35,6 @@ class RankRows(SyntheticRanks):
         return worlds(cases, scale)
 
     def ranked(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Add ranks, and rows per node."""
+        """Add ranks and rows per node."""
         per_node: Any = results["n_rows"] // results["n_nodes"]
         return super().ranked(results).assign(**{"rows per node": per_node})

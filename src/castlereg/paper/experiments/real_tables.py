@@ -1,4 +1,4 @@
-"""What the experiments on real tables share: ten methods, the paper's protocol, several random splits."""
+"""Base of the experiments on real tables: ten methods, the paper's protocol, several random splits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FOLD = ["table", "split", "fold"]
 
 _N_SPLITS = 5
-# Seconds on one core of one split with ten folds, all betas: CASTLE; any of the others on the average has a fraction.
+# Seconds of CASTLE on one core for one split with ten folds and all betas; the other methods take a fraction of it.
 _CASTLE_SECONDS = {"CM": 500, "WQ": 15, "SP": 10, "LV": 8, "RP": 5, "CC": 5}
 
 
@@ -26,18 +26,18 @@ _CASTLE_SECONDS = {"CM": 500, "WQ": 15, "SP": 10, "LV": 8, "RP": 5, "CC": 5}
 class RealTables(Experiment):
     """Ten methods on the tables of one task.
 
-    The tables are those of the paper that can be had, in the default variants of the catalogue.
+    It uses the publicly available tables of the paper, in the default variants of the catalogue.
     """
 
     task: ClassVar[str]
     tables: ClassVar[tuple[str, ...]]
     variants: ClassVar[dict[str, str]] = {}
-    bundled: ClassVar[str]  # what the quick scale takes, so that nothing need be downloaded
+    bundled: ClassVar[str]  # table of the quick scale, which needs no download
     printed: ClassVar[pd.DataFrame]
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether the score is AUROC, or an error."""
+        """Whether the score is AUROC rather than an error."""
         return self.task == "classification"
 
     def units(self, scale: Scale) -> list[Settings]:
@@ -68,7 +68,7 @@ class RealTables(Experiment):
         return method_scores(str(settings["method"]), data.X, data.y, task=self.task, **protocol_of(settings))
 
     def cost(self, settings: Settings) -> float:
-        """Guess by table and method."""
+        """Estimate from table and method."""
         if settings["max_epochs"] != 200:
             return 3
         whole = _CASTLE_SECONDS.get(str(settings["table"]), 2) * int(settings.get("folds", 10)) / 10
@@ -76,7 +76,7 @@ class RealTables(Experiment):
         return float(whole * factors.get(str(settings["method"]), 0.1))
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Put ours beside the paper's, table by table."""
+        """Compare our scores with those of the paper, table by table."""
         options: dict[str, Any] = {"within": FOLD, "higher_is_better": self.higher_is_better}
         results = results.assign(
             **{"rank of ten": ranks_among(results, METHODS, **options)},
@@ -97,24 +97,26 @@ class RealTables(Experiment):
         return ours.reset_index()
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw each table's methods, ours and the paper's."""
+        """Draw our scores and those of the paper for each table."""
         import matplotlib.pyplot as plt
 
         frame = self.summary(results)
         tables = list(dict.fromkeys(frame["table"]))
         columns = min(3, len(tables))
-        rows = -(-len(tables) // columns)
+        n_rows = -(-len(tables) // columns)
         figure, axes = plt.subplots(
-            rows, columns, figsize=(3.6 * columns, 3.1 * rows), layout="constrained", squeeze=False
+            n_rows, columns, figsize=(3.6 * columns, 3.1 * n_rows), layout="constrained", squeeze=False
         )
         for ax in axes.flat[len(tables) :]:
             ax.set_axis_off()
         for ax, table in zip(axes.flat, tables, strict=False):
-            own = frame[frame["table"] == table]
-            place = np.arange(len(own))
-            ax.errorbar(own["ours"], place, xerr=own["sd"].fillna(0), fmt="o", color="#364fc7", ms=5, label="ours")
-            ax.plot(own["paper"], place, "D", color="#d9480f", ms=5, mfc="none", label="paper")
-            ax.set_yticks(place, list(own["method"]), fontsize=8)
+            rows = frame[frame["table"] == table]
+            positions = np.arange(len(rows))
+            ax.errorbar(
+                rows["ours"], positions, xerr=rows["sd"].fillna(0), fmt="o", color="#364fc7", ms=5, label="ours"
+            )
+            ax.plot(rows["paper"], positions, "D", color="#d9480f", ms=5, mfc="none", label="paper")
+            ax.set_yticks(positions, list(rows["method"]), fontsize=8)
             ax.invert_yaxis()
             ax.set_title(table, fontsize=10)
             ax.grid(axis="x", color="#eeeeee")
@@ -123,18 +125,18 @@ class RealTables(Experiment):
         figure.legend(*handles, loc="outside upper right", ncols=2, frameon=False, fontsize=9)
         better = "higher" if self.higher_is_better else "lower"
         score = "AUROC" if self.higher_is_better else "MSE, standardized"
-        figure.supxlabel(f"{score} on held-out rows ({better} is better); bars: sd over fold networks", fontsize=9)
+        figure.supxlabel(f"{score} on held-out rows ({better} is better); bars: sd over the fold networks", fontsize=9)
         return figure
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Judge the claim that CASTLE comes first on every table."""
+        """Judge the claim that CASTLE is best on every table."""
         frame = self.summary(results[results["method"].isin(METHODS)])
         if not set(frame["table"]) & set(self.tables):
             return []
         by_table = frame.groupby("table", sort=False)
         best = {
-            table: own.loc[own["ours"].idxmax() if self.higher_is_better else own["ours"].idxmin(), "method"]
-            for table, own in by_table
+            table: rows.loc[rows["ours"].idxmax() if self.higher_is_better else rows["ours"].idxmin(), "method"]
+            for table, rows in by_table
         }
         first = [table for table, method in best.items() if method == "CASTLE"]
         mean_ranks = frame.groupby("method")["rank of ten"].mean().sort_values(ascending=False)
@@ -144,29 +146,29 @@ class RealTables(Experiment):
             Verdict(
                 f"CASTLE is the best of ten on every {self.task} table",
                 "reproduced" if len(first) == len(best) else "partly" if place == 1 else "not reproduced",
-                f"best mean score on {len(first)} of {len(best)} tables ({', '.join(first) or 'none'}); elsewhere "
-                f"{winners or 'none'}. Mean rank over tables {mean_ranks['CASTLE']:.2f} of ten (10 is best), "
-                f"place {place}; first is {mean_ranks.index[0]} with {mean_ranks.iloc[0]:.2f}",
+                f"best mean score on {len(first)} of {len(best)} tables ({', '.join(first) or 'none'}); best on the "
+                f"others: {winners or 'none'}. Mean rank over the tables {mean_ranks['CASTLE']:.2f} of ten (10 is "
+                f"best), place {place}; {mean_ranks.index[0]} is first with {mean_ranks.iloc[0]:.2f}",
             )
         ]
 
     def notes(self) -> str:
-        """Say what is compared."""
+        """Describe the comparison."""
         return (
-            "Mean and standard deviation over all fold networks of all splits, on the held-out fifth; ranks per fold, "
-            "10 or 12 is best; 'mean of networks' is the score of the averaged fold networks. All methods share rows, "
-            "folds, starting weights and the small start of the input layer. 'CASTLE, wide grid' chooses among fifteen "
-            "pairs of lambda and beta instead of four betas; 'CASTLE, refit' trains plain networks on the columns that "
-            "CASTLE selects: each is ranked in CASTLE's place."
+            "Mean and standard deviation over all fold networks of all splits, on the held-out fifth of the rows; "
+            "ranks per fold, 10 or 12 is best; 'mean of networks' is the score of the averaged fold networks. All "
+            "methods share rows, folds, initial weights and the small initialization of the input layers. 'CASTLE, "
+            "wide grid' chooses from fifteen pairs of lambda and beta instead of four betas; 'CASTLE, refit' trains "
+            "plain networks on the columns that CASTLE selects. Each of the two is ranked instead of CASTLE."
         )
 
 
 def protocol_of(settings: Settings) -> dict[str, Any]:
-    """Return the options of :func:`~castlereg.paper.experiments.protocol.fold_scores` that a unit of a table has."""
+    """Return the options of :func:`~castlereg.paper.experiments.protocol.fold_scores` from the settings of a unit."""
     named = {"seed": "split", "cv": "cv", "folds": "folds", "max_epochs": "max_epochs"}
     return {option: int(settings[name]) for option, name in named.items() if name in settings}
 
 
 def _fewer_folds(table: str, scale: Scale) -> dict[str, int]:
-    """Train one of the ten folds of the widest table, which otherwise costs more than all others together."""
+    """Train one of the ten folds of the widest table, which would otherwise cost more than all others together."""
     return {"folds": 1} if table == "CM" and scale == "standard" else {}

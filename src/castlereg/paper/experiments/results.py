@@ -1,4 +1,4 @@
-"""What people read: for each experiment a table in Markdown and CSV, the figure, and a page of them all."""
+"""Readable results: a table in Markdown and CSV and a figure per experiment, and one page on all experiments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "scikit-learn", "pandas", "optax
 
 
 def write_results(experiment: Experiment, outcome: Outcome, folder: Path) -> list[Path]:
-    """Write the table and the figure of an experiment into its own folder.
+    """Write the table and the figure of an experiment to its own folder.
 
     Parameters
     ----------
@@ -35,18 +35,18 @@ def write_results(experiment: Experiment, outcome: Outcome, folder: Path) -> lis
     Returns
     -------
     list of Path
-        What was written: ``table.csv``, ``table.md`` and, where matplotlib is there and there is something to draw,
+        The files written: ``table.csv``, ``table.md`` and, if matplotlib is installed and the experiment has a figure,
         ``figure.png``.
     """
-    own = folder / experiment.name
-    own.mkdir(parents=True, exist_ok=True)
+    subfolder = folder / experiment.name
+    subfolder.mkdir(parents=True, exist_ok=True)
     table = experiment.summary(outcome.results)
-    written = [own / "table.csv", own / "table.md"]
+    written = [subfolder / "table.csv", subfolder / "table.md"]
     _write(written[0], table.to_csv(index=False, float_format="%.6g", lineterminator="\n"))
     _write(written[1], section(experiment, outcome, level=1))
     figure = _drawn(experiment, outcome.results)
     if figure is not None:
-        written.append(own / "figure.png")
+        written.append(subfolder / "figure.png")
         with atomic_write(written[-1]) as file:
             figure.savefig(file, dpi=110)
         figure.clear()
@@ -54,16 +54,16 @@ def write_results(experiment: Experiment, outcome: Outcome, folder: Path) -> lis
 
 
 def section(experiment: Experiment, outcome: Outcome, *, level: int = 2, figure: str | None = None) -> str:
-    """Write one experiment as a section of Markdown.
+    """Return one experiment as a section of Markdown.
 
     Parameters
     ----------
     experiment : Experiment
     outcome : Outcome
     level : int
-        Of the heading.
+        Level of the heading.
     figure : str, optional
-        Where the picture is.
+        Path of the figure.
 
     Returns
     -------
@@ -74,10 +74,10 @@ def section(experiment: Experiment, outcome: Outcome, *, level: int = 2, figure:
     if not outcome.complete:
         parts.append(f"**{done} of {outcome.n_units} units done.** " + " ".join(outcome.messages))
     if outcome.scale == "quick":
-        parts.append("At the quick scale, which shows that everything runs: the figures say nothing about the paper.")
+        parts.append("The quick scale only checks that everything runs: the figures are not comparable with the paper.")
     verdicts = _verdicts(experiment, outcome)
     if verdicts:
-        parts.append(markdown_table(pd.DataFrame([vars(one) for one in verdicts])))
+        parts.append(markdown_table(pd.DataFrame([vars(verdict) for verdict in verdicts])))
     if figure is not None:
         parts.append(f"![{experiment.title}]({figure})")
     if experiment.notes():
@@ -89,7 +89,7 @@ def section(experiment: Experiment, outcome: Outcome, *, level: int = 2, figure:
 def write_page(
     path: Path, experiments: Sequence[Experiment], outcomes: dict[str, Outcome], scale: Scale, folder: Path
 ) -> None:
-    """Write all experiments as one page, with copies of their figures beside it.
+    """Write all experiments to one page, with copies of their figures next to it.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def write_page(
     outcomes : dict of str to Outcome
     scale : str
     folder : Path
-        Where :func:`write_results` put the figures.
+        Folder that :func:`write_results` wrote the figures to.
     """
     copies = path.parent / "images" / "results"
     copies.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def page(
     *,
     made: str,
 ) -> str:
-    """Write all experiments as one page.
+    """Return all experiments as one page.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ def page(
     outcomes : dict of str to Outcome
     scale : str
     figures : dict of str to str
-        Where the pictures are, seen from the page, by experiment; not all have one.
+        Paths of the figures relative to the page, by experiment; not all have one.
     made : str
-        A sentence on when and with what the results were made.
+        A sentence on the date and the environment of the results.
 
     Returns
     -------
@@ -140,18 +140,18 @@ def page(
         {
             "experiment": experiment.title,
             "in the paper": experiment.shown_in,
-            "claim": one.claim,
-            "verdict": one.judgement,
+            "claim": verdict.claim,
+            "verdict": verdict.judgement,
         }
         for experiment in experiments
-        for one in _verdicts(experiment, outcomes[experiment.name])
+        for verdict in _verdicts(experiment, outcomes[experiment.name])
     ]
     head = [
-        "# The paper's results, run again",
-        f"Every table and figure of the paper, and some beyond it, at the scale `{scale}` "
-        "([what that means](experiments.md)). Each section has the reasons and figures for its verdicts.",
+        "# Reproduction of the paper's results",
+        "Every table and figure of the paper, and some experiments beyond it, at the [scale](experiments.md) "
+        f"`{scale}`. Each section has the reasons and figures for its verdicts.",
         *([markdown_table(pd.DataFrame(verdicts))] if verdicts else []),
-        f"{made} Splits and draws count their seeds from 0.",
+        f"{made} The seeds of splits and draws count from 0.",
     ]
     sections = [
         section(experiment, outcomes[experiment.name], figure=figures.get(experiment.name))
@@ -161,12 +161,12 @@ def page(
 
 
 def _verdicts(experiment: Experiment, outcome: Outcome) -> list[Verdict]:
-    """Judge the claims, unless units are missing or the sizes only show that everything runs."""
+    """Judge the claims, unless units are missing or the scale is quick, which only checks that everything runs."""
     return experiment.verdicts(outcome.results) if outcome.complete and outcome.scale != "quick" else []
 
 
 def machine() -> str:
-    """Say what the results were had with."""
+    """Describe the versions and the machine of the results."""
     from castlereg import __version__
 
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)

@@ -1,4 +1,4 @@
-"""What the three panels of Figure 3 share: ten methods on random graphs, ranked on every fold."""
+"""Base of the three panels of Figure 3: ten methods on random graphs, ranked on every fold."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 WORLD = ["n_nodes", "n_rows", "n_noise", "draw"]
 
 
-STANDARD_FOLDS: Final = {"folds": 1}  # of ten: more graphs tell more than more folds of one
+STANDARD_FOLDS: Final = {"folds": 1}  # of ten; more graphs are more informative than more folds of one graph
 
 
 def worlds(
     cases: list[dict[str, int]], scale: Scale, *, cv: int = 10, max_epochs: int = 200, methods: Any = METHODS
 ) -> list[Settings]:
-    """List world x method, of worlds that say ``n_nodes``, ``n_rows``, ``n_noise`` and ``draw``."""
+    """List world x method; each world has ``n_nodes``, ``n_rows``, ``n_noise`` and ``draw``."""
     folds = STANDARD_FOLDS if scale == "standard" else {}
     return [
         {**case, "method": method, "cv": cv, **folds, "max_epochs": max_epochs} for case in cases for method in methods
@@ -33,14 +33,14 @@ def worlds(
 
 
 def castle_cost(settings: Settings, n_candidates: int = 4) -> float:
-    """Guess the seconds of CASTLE on one core: the products of all sub-networks, and what each step costs at least."""
+    """Estimate the seconds of CASTLE on one core: the products of all sub-networks and the fixed cost of each step."""
     nodes = int(settings["n_nodes"]) + int(settings["n_noise"])
     steps = int(settings["n_rows"]) / 32 * int(settings["max_epochs"]) / 2
     return n_candidates * int(settings.get("folds", settings["cv"])) * steps * (1e-5 + 1.8e-9 * nodes**3)
 
 
 def world_rows(settings: Settings, n_test_rows: int = 1000) -> tuple[pd.DataFrame, pd.Series]:
-    """Draw a world's training and test rows, one below the other."""
+    """Draw training rows from a world, followed by test rows."""
     problem = random_problem(
         int(settings["n_nodes"]),
         int(settings["n_rows"]),
@@ -56,7 +56,7 @@ def world_rows(settings: Settings, n_test_rows: int = 1000) -> tuple[pd.DataFram
 
 @dataclass(frozen=True)
 class SyntheticRanks(Experiment):
-    """Average rank on random graphs of sums of sigmoids."""
+    """Average rank on random graphs with sums of sigmoids."""
 
     grows: ClassVar[str]  # the setting on the axis
     axis: ClassVar[str]
@@ -78,16 +78,16 @@ class SyntheticRanks(Experiment):
         )
 
     def cost(self, settings: Settings) -> float:
-        """Guess by nodes, rows and folds."""
+        """Estimate from nodes, rows and folds."""
         whole = castle_cost(settings)
         return whole if settings["method"] == "CASTLE" else 1 + whole / (int(settings["n_nodes"]) * 2)
 
     def ranked(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Add ranks, the best having the highest."""
+        """Add ranks; the best has the highest."""
         return results.assign(rank=ranks(results, [*WORLD, "fold"]))
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Average ranks and errors by what grows."""
+        """Average ranks and errors by the growing quantity."""
         ranked = self.ranked(results)
         ranked = ranked.assign(graph=ranked["n_nodes"].astype(str) + "/" + ranked["draw"].astype(str))
         frame = (
@@ -108,19 +108,18 @@ class SyntheticRanks(Experiment):
         castle = frame[frame["method"] == "CASTLE"].set_index(self.grows)
         places = castle["place"]
         judgement: Any = "reproduced" if (places == 1).all() else "partly" if (places == 1).any() else "not reproduced"
-        best = frame[frame["place"] == 1].set_index(self.grows)["method"]
-        seen = "; ".join(
+        best = frame[frame["place"] == 1].groupby(self.grows)["method"].agg(" and ".join)
+        by_value = "; ".join(
             f"{value:g}: place {places[value]} with {castle.loc[value, 'rank']:.2f}"
             + ("" if places[value] == 1 else f" (first: {best[value]})")
             for value in places.index
         )
-        return [Verdict(self.claim, judgement, f"{self.axis}: {seen}")]
+        return [Verdict(self.claim, judgement, f"{self.axis}: {by_value}")]
 
     def notes(self) -> str:
-        """Say how the graphs are drawn."""
+        """Explain how the graphs are drawn."""
         return (
-            "Random graphs with a branching factor drawn between 1 and the number of nodes, sums of sigmoids, Gaussian "
-            "noise of a standard deviation between 0.3 and 1, 1000 test rows. Ranks per fold and graph, the best "
-            "of ten has "
-            "10. All methods start from the same weights with small input layers."
+            "Random graphs with a branching factor drawn between 1 and the number of nodes, sums of sigmoids, "
+            "Gaussian noise with a standard deviation between 0.3 and 1, 1000 test rows. Ranks are per fold and "
+            "graph; 10 is best. All methods start from the same initial weights, with small input layers."
         )
