@@ -1,4 +1,4 @@
-"""Whether CASTLE is likely to pay on a table, before anything is trained."""
+"""Advice before training: whether CASTLE is likely to pay on a table."""
 
 from castlereg.advising.advise import Advice, advice
 from castlereg.advising.facts import TableFacts, table_facts

@@ -15,14 +15,14 @@ _WORTH_IT = 1.0  # percent
 
 @dataclass(frozen=True)
 class Advice:
-    """What to expect of CASTLE on a table; print it to read it.
+    """The expected gain of CASTLE on a table; print it to read it.
 
     Attributes
     ----------
     facts : TableFacts
-        What was measured.
+        Measurements of the table.
     gain : ExpectedGain
-        By how many percent the error of CASTLE is expected to be lower than that of a plain network.
+        Expected reduction of the error by CASTLE against a plain network, in percent.
     """
 
     facts: TableFacts
@@ -52,17 +52,17 @@ class Advice:
 
 
 def advice(X: ArrayLike, y: ArrayLike, *, task: Literal["auto", "regression", "classification"] = "auto") -> Advice:
-    """Say what to expect of CASTLE on a table, before training anything.
+    """Estimate how much CASTLE gains on a table, before training anything.
 
-    A rule of thumb, learned by the experiment ``when_it_pays`` on random graphs and real tables: it asks a few
-    questions about the table and looks up the gain on measured tables with the same answers. The gain is that of the
-    paper's CASTLE over a plain network with the same folds and starting weights.
+    This is a rule of thumb that the experiment ``when_it_pays`` learned on random graphs and real tables: it answers a
+    few questions about the table and looks up the gain on measured tables with the same answers. The gain is that of
+    the paper's CASTLE over a plain network with the same folds and initial weights.
 
     Parameters
     ----------
     X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-        With text, missing values and dates, as in :meth:`castlereg.CastleRegressor.fit`. Of more than 3,000 rows,
-        random ones are measured.
+        Text, missing values and dates are allowed, as in :meth:`castlereg.CastleRegressor.fit`. If there are more than
+        3,000 rows, a random sample is measured.
     y : array-like of shape (rows,)
     task : {"auto", "regression", "classification"}
         By default inferred from ``y``: text, booleans and few whole numbers that repeat are classes.
@@ -70,7 +70,7 @@ def advice(X: ArrayLike, y: ArrayLike, *, task: Literal["auto", "regression", "c
     Returns
     -------
     Advice
-        ``print`` shows it; ``facts`` and ``gain`` have the numbers.
+        Print it to read it; ``facts`` and ``gain`` contain the numbers.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What can be measured about a table at once: size, redundancy, and how well simple models predict the target."""
+"""Quick measurements of a table: size, redundancy, and how well simple models predict the target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from castlereg.estimators import NetworkClassifier, NetworkRegressor
 from castlereg.estimators.base import NetworkEstimator, read_training_rows
 from castlereg.options import check_choice
 
-_MOST_ROWS = 3000  # enough for all of these; of more, random ones are used
+_MOST_ROWS = 3000  # enough for all measurements; larger tables are sampled
 _SIGNIFICANT = 0.05
 _PENALTIES = np.geomspace(0.1, 1000, 9)
 
@@ -33,8 +33,8 @@ class TableFacts:
     ----------
     rows, columns : int
     redundancy : float
-        How well a column is predicted from all the others by a linear model, as the share of its variance; the mean
-        over columns. 0 for independent columns, 1 for copies.
+        Share of the variance of a column that a linear model predicts from all the others; the mean over columns. 0 for
+        independent columns, 1 for copies.
     unrelated : float
         Share of the columns whose linear relation to the target is not significant (5 %).
     linear : float
@@ -53,12 +53,12 @@ class TableFacts:
 
     @property
     def rows_per_column(self) -> float:
-        """Rows for each column."""
+        """Number of rows per column."""
         return self.rows / self.columns
 
     @property
     def nonlinearity(self) -> float:
-        """How much more of the target trees predict than a linear model."""
+        """Share of the target's variance that trees predict, minus that of a linear model."""
         return self.flexible - self.linear
 
 
@@ -70,7 +70,7 @@ def table_facts(
     Parameters
     ----------
     X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-        With text, missing values and dates, as in :meth:`castlereg.CastleRegressor.fit`.
+        Text, missing values and dates are allowed, as in :meth:`castlereg.CastleRegressor.fit`.
     y : array-like of shape (rows,)
     task : {"auto", "regression", "classification"}
         By default inferred from ``y``.
@@ -107,12 +107,14 @@ def table_facts(
 def _standardized(
     X: ArrayLike, y: ArrayLike, task: str
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the standardized channels of the columns, the column of each, and the target's; missing values are 0."""
+    """Return standardized channels of the columns, the column of each, and channels of the target; missing are 0."""
     is_classification = (inferred_task(y)[0] if task == "auto" else task) == "classification"
     model: NetworkEstimator = (NetworkClassifier if is_classification else NetworkRegressor)(unusable_columns="drop")
     rows, names = read_training_rows(model, X, y)
     if len(rows.targets) > 1:
-        raise ValueError(f"y has {len(rows.targets)} targets, and advice() takes one; ask for each in turn")
+        raise ValueError(
+            f"y has {len(rows.targets)} targets, but advice() takes one; call it for each target separately"
+        )
     preprocessing, (rows,) = Preprocessing.fit(
         rows,
         None,
@@ -128,7 +130,7 @@ def _standardized(
 
 
 def _redundancy(inputs: NDArray[np.float64], nodes: NDArray[np.int64]) -> float:
-    """Return the mean share of a column's variance that the others predict, by a shrunk covariance.
+    """Return the mean share of a column's variance that the others predict, from a shrunk covariance.
 
     The covariance of a block of channels, given all others, is the inverse of its block of the precision matrix.
     """
@@ -154,14 +156,14 @@ def _is_unrelated(channels: NDArray[np.float64], target: NDArray[np.float64]) ->
         return True
     design = np.column_stack([np.ones(n_rows), channels])
     fitted = design @ np.linalg.lstsq(design, target, rcond=None)[0]
-    left, all_of_it = np.square(target - fitted).sum(), np.square(target - target.mean(axis=0)).sum()
+    residual, total = np.square(target - fitted).sum(), np.square(target - target.mean(axis=0)).sum()
     freedom = n_rows - n_channels - 1
-    ratio = (all_of_it - left) / n_channels / max(left / freedom, 1e-12 * all_of_it / n_rows)
+    ratio = (total - residual) / n_channels / max(residual / freedom, 1e-12 * total / n_rows)
     return bool(f_distribution.sf(ratio, n_channels, freedom) > _SIGNIFICANT)
 
 
 def _predicted_share(model: Any, inputs: NDArray[np.float64], target: NDArray[np.float64]) -> float:
-    """Return the share of the target's variance that a model predicts on rows that it has not seen."""
+    """Return the share of the target's variance that a model predicts in cross-validation."""
     if len(inputs) < 5:
         return 0.0
     folds = KFold(5, shuffle=True, random_state=0)

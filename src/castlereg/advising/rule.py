@@ -1,4 +1,4 @@
-"""A rule of thumb: questions about a table, and the gain that was measured on tables with the same answers."""
+"""A rule of thumb: questions about a table, and the measured gain on tables with the same answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from castlereg.advising.facts import TableFacts
 
-# What the rule may ask, and how a person would say that a value is above or below a limit.
+# Facts that the rule may use, and descriptions of values above and below a limit.
 QUESTIONS: dict[str, tuple[str, str]] = {
     "rows": ("more than {:.0f} rows", "at most {:.0f} rows"),
     "columns": ("more than {:.0f} columns", "at most {:.0f} columns"),
@@ -19,22 +19,25 @@ QUESTIONS: dict[str, tuple[str, str]] = {
     "redundancy": ("a redundancy above {:.2f}", "a redundancy of at most {:.2f}"),
     "unrelated": ("more than {:.0%} of the columns unrelated", "at most {:.0%} of the columns unrelated"),
     "linear": ("a linear model predicts more than {:.0%}", "a linear model predicts at most {:.0%}"),
-    "nonlinearity": ("trees predict over {:.0%} more than a linear model", "trees predict no {:.0%} more than that"),
+    "nonlinearity": (
+        "trees predict over {:.0%} more than a linear model",
+        "trees predict at most {:.0%} more than a linear model",
+    ),
 }
 
 
 @dataclass(frozen=True)
 class ExpectedGain:
-    """What to expect of CASTLE: by how many percent its error is lower than the plain network's.
+    """Expected gain of CASTLE: the reduction of the error against a plain network, in percent.
 
     Attributes
     ----------
     typical, low, high : float
         Median, and the range of the middle 80 % of the cases.
     cases : int
-        Measured tables with the same answers.
+        Number of measured tables with the same answers.
     because : tuple of str
-        The answers.
+        The answers for this table.
     """
 
     typical: float
@@ -45,13 +48,13 @@ class ExpectedGain:
 
 
 def expected_gain(facts: TableFacts, rule: Mapping[str, Any] | None = None) -> ExpectedGain:
-    """Follow a rule to the tables that are most like this one.
+    """Return the gain of a rule for a table.
 
     Parameters
     ----------
     facts : TableFacts
     rule : mapping, optional
-        A question with two rules, or a leaf; by default the rule that experiments wrote, in ``rule.json``.
+        A question with two rules, or a leaf; by default the rule in ``rule.json``, which experiments wrote.
 
     Examples
     --------

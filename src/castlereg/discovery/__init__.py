@@ -1,7 +1,7 @@
-"""Which graph the rows speak for, whatever kind of data they are: one judge, several starts, and how sure it is.
+"""Find the graph that the rows support, for any kind of data: one judge, several starts, and edge probabilities.
 
 :mod:`castlereg.discovery.judge` scores a column given others, :mod:`castlereg.discovery.climb` searches for the best
-graph, :mod:`castlereg.discovery.evidence` turns what other graphs lose into probabilities.
+graph, and :mod:`castlereg.discovery.evidence` turns the losses of other graphs into probabilities.
 """
 
 from castlereg.discovery.columns import Column, columns_of, number

@@ -1,4 +1,4 @@
-"""Search for the graph that the judge finds most likely: single edges added, removed or reversed while it gains."""
+"""Search for the most likely graph: add, remove or reverse single edges while the score rises."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from castlereg.discovery.judge import Scores
 Edges = NDArray[np.bool_]  # (columns, columns), from cause to effect
 
 _MOST_CAUSES = 8
-_ROUNDS = 3  # of perturbations, while they gain
-_MOST_SCORES = 20_000  # columns given others; beyond, nothing is perturbed any more
+_ROUNDS = 3  # maximum number of rounds of perturbations
+_MOST_SCORES = 20_000  # scores of columns given others; after this many, perturbations stop
 
 
 @dataclass
 class Climb:
-    """Searches by one judge, which share what they have computed."""
+    """Searches with one judge, which share its scores."""
 
     judge: Scores
-    allowed: Edges  # edges that are looked at
-    required: Edges  # edges that must be
+    allowed: Edges  # edges that the search may add
+    required: Edges  # edges that must be in the graph
     penalty: float  # of an edge, in log density of all rows
     _totals: dict[tuple[int, frozenset[int]], float] = field(default_factory=dict)
     _gains: dict[tuple[int, frozenset[int]], NDArray[np.float64]] = field(default_factory=dict)
 
     def score(self, edges: Edges) -> float:
-        """Return the log density of all rows under a graph, less the penalty of its edges."""
+        """Return the log density of all rows under a graph, minus the penalty of its edges."""
         return sum(self._total(k, causes_of(edges, k)) for k in range(len(edges)))
 
     def _total(self, effect: int, causes: frozenset[int]) -> float:
@@ -41,7 +41,7 @@ class Climb:
         return self._totals[key]
 
     def uphill(self, edges: Edges, free: Edges | None = None) -> Edges:
-        """Change single edges, of those that are free to change, while the score rises."""
+        """Change single edges while the score rises; only those in ``free``, if passed."""
         edges = edges.copy()
         free = self.allowed if free is None else self.allowed & free
         gains = self.gains(edges)
@@ -62,11 +62,11 @@ class Climb:
                 gains[:, effect] = self._gains_of(effect, causes_of(edges, effect))
 
     def gains(self, edges: Edges) -> NDArray[np.float64]:
-        """Return what the score gains when an edge is added, be it in a cycle, or removed if it is there."""
+        """Return the gain of the score for adding each edge, even in a cycle, or for removing an existing one."""
         return np.stack([self._gains_of(k, causes_of(edges, k)) for k in range(len(edges))], axis=1)
 
     def _gains_of(self, effect: int, causes: frozenset[int]) -> NDArray[np.float64]:
-        """Return what the score of a column gains when one cause is added, or removed if it is there."""
+        """Return the gain of the score of a column for adding each cause, or for removing an existing one."""
         key = effect, causes
         if key not in self._gains:
             now, gains = self._total(*key), np.full(len(self.allowed), -np.inf)
@@ -77,7 +77,7 @@ class Climb:
         return self._gains[key]
 
     def in_order(self, order: Sequence[int]) -> Edges:
-        """Give every column its causes among those before it, one by one while the score rises."""
+        """Add causes to every column, from those before it in the order, one at a time while the score rises."""
         edges = self.required.copy()
         before = np.zeros(len(edges), bool)
         for effect in order:
@@ -93,9 +93,9 @@ class Climb:
         return edges
 
     def perturbed(self, edges: Edges, bar: Any = None, keep: bool = False) -> Edges:
-        """Climb again from the graph with one column as a source or a sink, until no column gains.
+        """Climb again from the graph with one column as a source or a sink, until no change raises the score.
 
-        A progress bar moves on with every climb. If ``keep``, Ctrl-C ends the search with the best graph so far.
+        Every climb updates the progress bar. If ``keep``, Ctrl-C ends the search with the best graph so far.
         """
         best = self.score(edges)
         for _ in range(_ROUNDS):
@@ -138,7 +138,7 @@ def causes_of(edges: Edges, effect: int) -> frozenset[int]:
 
 
 def paths(edges: Edges) -> Edges:
-    """Return which columns have a path to which, each to itself included."""
+    """Return which columns have a path to which others; every column has one to itself."""
     reach = edges | np.eye(len(edges), dtype=bool)
     while True:
         further = (reach.astype(np.float32) @ reach.astype(np.float32)) > 0

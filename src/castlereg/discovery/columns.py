@@ -1,4 +1,4 @@
-"""Columns of a table as the judge takes them: values, and features that make functions of them linear."""
+"""Columns of a table for the judge: values, and features in which functions of them are linear."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from scipy.stats import rankdata
 
 from castlereg.data.table import Table
 
-_WAVES = 7  # cosines of the rank of a number, beside the number itself
-_OF_VALUE, _OF_WAVE, _OF_LEVEL = 1e-4, 0.1, 0.1  # penalties: those of waves grow with the square of their frequency
+_WAVES = 7  # cosines of the rank of a number, in addition to the number itself
+_OF_VALUE, _OF_WAVE, _OF_LEVEL = 1e-4, 0.1, 0.1  # penalties; those of waves increase with the square of their frequency
 
-_NEARLY_NORMAL = 0.998  # correlation of a number with its normal form
+_NEARLY_NORMAL = 0.998  # correlation of a number with its normal scores
 
 
 @dataclass(frozen=True)
 class Column:
-    """One node: a number with a mean of zero and a variance of one, or the number of a level."""
+    """One node: numbers with mean 0 and variance 1, or levels represented by their numbers."""
 
-    values: NDArray[np.float64]  # (rows,); missing ones are zero or a level of their own
+    values: NDArray[np.float64]  # (rows,); missing values are zero or a separate level
     levels: int = 0  # 0 for a number
-    present: NDArray[np.bool_] | None = None  # (rows,), where a number is not missing; None for all
+    present: NDArray[np.bool_] | None = None  # (rows,), True where a number is not missing; None if none is
 
     @cached_property
     def ranks(self) -> NDArray[np.float64]:
@@ -34,17 +34,17 @@ class Column:
 
     @cached_property
     def normal(self) -> NDArray[np.float64]:
-        """The values, made normal by their ranks."""
+        """Normal scores of the values, from their ranks."""
         return np.asarray(ndtri(self.ranks))
 
     @cached_property
     def is_nearly_normal(self) -> bool:
-        """Whether the ranks would hardly change a number."""
+        """Whether normal scores hardly differ from the values."""
         return bool(np.corrcoef(self.values, self.normal)[0, 1] > _NEARLY_NORMAL)
 
     @cached_property
     def features(self) -> NDArray[np.float64]:
-        """Features, shape (rows, features): functions of the column are nearly linear in them."""
+        """Features, shape (rows, features), in which functions of the column are nearly linear."""
         if self.levels:
             return np.eye(self.levels)[self.values.astype(np.int64)]
         waves = np.sqrt(2) * np.cos(np.pi * self.ranks[:, None] * np.arange(1, _WAVES + 1))
@@ -61,7 +61,7 @@ class Column:
 
 
 def number(values: NDArray[np.float64]) -> Column:
-    """Make a column of numbers, NaN where they are missing."""
+    """Create a numeric column; missing values are NaN."""
     present = np.isfinite(values)
     center, spread = float(np.mean(values[present])), float(np.std(values[present]))
     scaled = (np.where(present, values, center) - center) / (spread if spread > 0 else 1.0)
@@ -69,7 +69,7 @@ def number(values: NDArray[np.float64]) -> Column:
 
 
 def columns_of(table: Table) -> Sequence[Column]:
-    """Read the nodes of an encoded table; missing levels are a level of their own."""
+    """Return the nodes of an encoded table; missing values of levels become a separate level."""
     layout, columns = table.layout, []
     for k, node in enumerate(layout.nodes):
         first = int(np.flatnonzero(layout.channel_nodes == k)[0])

@@ -1,29 +1,29 @@
-"""The density of residuals, learned from the residuals: what makes the shape of the noise speak about direction."""
+"""The density of residuals, learned from the residuals, so that the shape of the noise reveals directions."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Residuals are in units of their spread around the median. Beyond the span only the wide tail is left.
+# Residuals are in units of their spread around the median. Outside the span only the wide tail remains.
 _SPAN, _CELLS = 8.0, 512
 _STEP = 2 * _SPAN / _CELLS
 _FREQUENCIES = np.fft.rfftfreq(2 * _CELLS, d=_STEP)
-_BANDWIDTHS = (0.6, 1.0)  # of Silverman's rule; the better one is taken
-_TAIL, _TAIL_SCALE = 0.05, 2.0  # share and scale of a Cauchy density, so that no residual is impossible
+_BANDWIDTHS = (0.6, 1.0)  # factors of Silverman's rule; the better one is used
+_TAIL, _TAIL_SCALE = 0.05, 2.0  # share and scale of a Cauchy density, which makes every residual possible
 
 
 def log_density(values: NDArray[np.float64], at: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return the log density of every value, estimated from all others; or that of other values, estimated from all.
+    """Return the log density of every value, estimated from the others; or of other values, estimated from all.
 
-    A kernel estimate that leaves the value itself out, on a grid, mixed with a little of a wide density.
+    This is a kernel estimate on a grid that leaves out the value itself, mixed with a small share of a wide density.
 
     Parameters
     ----------
     values : array of shape (rows,)
-        What the density is estimated from.
+        Values from which the density is estimated.
     at : array of shape (points,), optional
-        Where it is wanted; by default at the values, each without itself.
+        Points at which it is evaluated; by default the values, each left out of its estimate.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def log_density(values: NDArray[np.float64], at: NDArray[np.float64] | None = No
 
 
 def _cells(scaled: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Find the cells of the grid that values lie in, and how far."""
+    """Return the grid cells of values, and the position within each cell."""
     position = (np.clip(scaled, -_SPAN + _STEP, _SPAN - _STEP) + _SPAN) / _STEP
     cell = position.astype(np.int64)
     return cell, position - cell

@@ -1,4 +1,4 @@
-"""From columns to a graph: starts by different principles, one judge, and how sure it is of every edge."""
+"""From columns to a graph: several starting graphs, one judge, and probabilities of the edges."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from castlereg.discovery.evidence import directed, joined
 from castlereg.discovery.judge import Judge, LinearJudge
 from castlereg.discovery.orders import linear_order
 
-MOST_ROWS = 2000  # enough to tell graphs apart; more would only take longer
-_PENALTY = 0.75  # of an edge, times the logarithm of the number of rows
-_NEIGHBOURS = 10  # columns that each may be joined to, by what they say of it alone and beside all others
+MOST_ROWS = 2000  # enough to distinguish graphs; more would only take longer
+_PENALTY = 0.75  # penalty of an edge, times the logarithm of the number of rows
+_NEIGHBOURS = 10  # candidates for edges of each column, by marginal dependence and by partial correlation
 
 
 class Discovery(NamedTuple):
-    """A graph without cycles and how sure it is, arrays of shape (columns, columns), causes in rows."""
+    """An acyclic graph and the probabilities of its edges, arrays of shape (columns, columns) with causes in rows."""
 
     edges: Edges
-    joined: NDArray[np.float64]  # probability of an edge between two columns, either way
+    joined: NDArray[np.float64]  # probability of an edge between two columns, in either direction
     direction: NDArray[np.float64]  # probability that it points from row to column; NaN without an edge
 
 
@@ -37,16 +37,16 @@ def discover(
     progress: bool = False,
     keep: bool = False,
 ) -> Discovery:
-    """Find the graph under which left-out rows are most likely, and how sure its edges are.
+    """Find the graph under which left-out rows are most likely, and the probabilities of its edges.
 
     Parameters
     ----------
     columns : sequence of Column
         See :func:`castlereg.discovery.columns.number`.
     allowed, required : array of bool, shape (columns, columns), optional
-        Edges that may be and those that must be; by default all and none.
+        Edges that are allowed, and edges that are required; by default all and none.
     seed : int
-        Deals the rows into folds.
+        Seed for the folds of the rows.
     progress : bool
         Show a progress bar.
     keep : bool
@@ -97,7 +97,7 @@ def _values(columns: Sequence[Column]) -> NDArray[np.float64]:
 
 
 def _strongest(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which pairs to look at: one of the two is among the strongest of the other."""
+    """Return which pairs to examine: one of the two is among the strongest of the other."""
     strength = np.maximum(weights, weights.T)
     np.fill_diagonal(strength, -1)
     rank = np.argsort(np.argsort(-strength, axis=0, kind="stable"), axis=0)
@@ -106,7 +106,7 @@ def _strongest(weights: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def _partial_correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the absolute correlations of columns given all others: none of a pair without an edge or common effect."""
+    """Return absolute correlations given all other columns: zero for pairs without an edge or a common effect."""
     covariance = np.atleast_2d(np.cov(values.T))
     precision = np.linalg.inv(covariance + 1e-6 * np.diag(np.maximum(np.diag(covariance), 1e-9)))
     scale = np.sqrt(np.diag(precision))

@@ -1,7 +1,7 @@
-"""How sure the judge is of every edge: what the best graph without it, or with it reversed, loses.
+"""The probability of every edge, from the loss of the best graph without it or with it reversed.
 
-The loss is a difference of log density over all rows; in standard errors, from its rows, it becomes a probability. The
-constants are those of logistic regressions on random graphs of seven kinds, see docs/decisions/0024-discovery.md.
+The loss is a difference of log density over all rows; in units of its standard error, it becomes a probability. The
+constants come from logistic regressions on random graphs of seven kinds, see docs/decisions/0024-discovery.md.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from scipy.special import expit
 from castlereg.discovery.climb import Climb, Edges, causes_of, paths
 from castlereg.discovery.judge import Judge
 
-# A direction that would lose z standard errors the other way is right with probability expit(z).
-_EDGE, _EDGE_SLOPE, _MOST_ERRORS = 1.1, 0.77, 5.0  # an edge, by what the graph without it loses
-_NO_EDGE, _NO_EDGE_SLOPE, _LEAST_GAIN = -1.6, 0.2, -10.0  # no edge, by what the score gains with it
-_NOT_NEAR = 0.005  # a pair that was not looked at
+# A direction is right with probability expit(z) if the reversed edge loses z standard errors.
+_EDGE, _EDGE_SLOPE, _MOST_ERRORS = 1.1, 0.77, 5.0  # for an edge, from the loss of the graph without it
+_NO_EDGE, _NO_EDGE_SLOPE, _LEAST_GAIN = -1.6, 0.2, -10.0  # for no edge, from the gain of the score with it
+_NOT_NEAR = 0.005  # probability of an edge for a pair that was not examined
 
 
 def joined(climb: Climb, judge: Judge, best: Edges, bar: Any) -> NDArray[np.float64]:
-    """Return the probability of an edge between each pair of columns, either way."""
+    """Return the probability of an edge between each pair of columns, in either direction."""
     gains = climb.gains(best)
     gain = np.maximum(gains, gains.T)
     near = np.isfinite(gain)
@@ -41,7 +41,7 @@ def joined(climb: Climb, judge: Judge, best: Edges, bar: Any) -> NDArray[np.floa
 
 
 def directed(climb: Climb, judge: Judge, best: Edges, bar: Any) -> NDArray[np.float64]:
-    """Return the probability that each edge points as it does, and the rest for the other way; NaN without an edge."""
+    """Return the probability of the direction of each edge, and its complement for the reverse; NaN without an edge."""
     probability = np.full(best.shape, np.nan)
     for cause, effect in np.argwhere(best).tolist():
         bar.update()
@@ -54,7 +54,7 @@ def directed(climb: Climb, judge: Judge, best: Edges, bar: Any) -> NDArray[np.fl
 
 
 def in_errors(climb: Climb, judge: Judge, best: Edges, other: Edges) -> float:
-    """Return what a graph loses against the best one, in standard errors; at least one nat of log density is one."""
+    """Return the loss of a graph against the best one in standard errors, each of at least one nat."""
     by_row = np.zeros(judge.n_rows)
     for k in np.flatnonzero((best != other).any(axis=0)).tolist():
         by_row += judge.by_row(k, causes_of(best, k)) - judge.by_row(k, causes_of(other, k))
@@ -63,7 +63,7 @@ def in_errors(climb: Climb, judge: Judge, best: Edges, other: Edges) -> float:
 
 
 def without(climb: Climb, best: Edges, cause: int, effect: int) -> Edges:
-    """Return the best graph in which two columns are not joined, as far as a climb from the best one leads."""
+    """Return the best graph without an edge between two columns that a climb from the best graph finds."""
     start, free = best.copy(), np.ones_like(best)
     for array in (start, free):
         array[[cause, effect], [effect, cause]] = False
@@ -71,11 +71,11 @@ def without(climb: Climb, best: Edges, cause: int, effect: int) -> Edges:
 
 
 def turned(climb: Climb, best: Edges, cause: int, effect: int) -> Edges:
-    """Return the best graph with an edge reversed, as far as a climb from the best one leads."""
+    """Return the best graph with an edge reversed that a climb from the best graph finds."""
     start, free = best.copy(), np.ones_like(best)
     for array in (start, free):
         array[[cause, effect], [effect, cause]] = False
-    # Other paths would close a cycle: their last edges go, reversed where that is possible.
+    # Other paths would close a cycle: remove their last edges, or reverse them where possible.
     before = paths(start)[cause]
     last = [k for k in np.flatnonzero(start[:, effect]).tolist() if before[k] and not climb.required[k, effect]]
     start[last, effect] = False

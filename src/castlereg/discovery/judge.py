@@ -1,10 +1,10 @@
-"""The judge: how well rows that were not used predict a column from some others, as a log density.
+"""The judge: the log density of a column given others, cross-validated over rows.
 
 A number is a sum of smooth functions of its causes, plus noise. The density of the noise is learned; its scale may
-depend on the causes, and the number may have gone through a monotone function. A level has logits that are such sums,
-or a table of shares for every combination of the causes' levels. Where several of these forms are possible, the rows
-that were left out choose. Nothing is assumed of the kind of data: what is true of the causes of a column makes its
-noise simple, and what is not makes it look like something that depends on them.
+depend on the causes, and the number may be a monotone function of such a sum. A level has logits that are such sums, or
+a table of shares for every combination of the causes' levels. If several forms are possible, the best on left-out rows
+is used. The judge makes no assumption about the kind of data: given its true causes, the noise of a column is simple;
+given other columns, it appears to depend on them.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from castlereg.discovery.columns import Column
 from castlereg.discovery.density import log_density
 
 _FOLDS = 4
-_RIDGES = np.array([1e-3, 1e-1, 1e1])  # the last leaves little but straight lines
-_USUAL_RIDGE = 1e-2  # where there is no choice
-_MARGIN = 3.0  # in log density of all rows, by which a more complicated form must be better
-_FLOOR = 1e-2  # of the mean squared residual, added before the logarithm
-_STEPS = 15  # of logits
-_ROWS_PER_CELL = 5  # of a table of shares, at least
+_RIDGES = np.array([1e-3, 1e-1, 1e1])  # the last one leaves little more than straight lines
+_USUAL_RIDGE = 1e-2  # where it is not chosen
+_MARGIN = 3.0  # gain in log density of all rows that a more complex form needs
+_FLOOR = 1e-2  # share of the mean squared residual that is added before the logarithm
+_STEPS = 15  # for fitting logits
+_ROWS_PER_CELL = 5  # minimum for a table of shares
 _LEAST_SHARE = 1e-3
 
 Function = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 class Scores(Protocol):
-    """What a search needs of a judge."""
+    """The interface of a judge for a search."""
 
     def total(self, effect: int, causes: frozenset[int]) -> float:
         """Return the log density of a column given others, summed over rows."""
 
 
 class LinearJudge:
-    """A quick judge that takes every column for a linear function of its causes plus normal noise."""
+    """A fast judge that assumes every column is a linear function of its causes plus normal noise."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         values = np.stack([column.values for column in columns], axis=1)
@@ -55,7 +55,7 @@ class LinearJudge:
 
 
 class Judge:
-    """Scores of columns given others, computed once for each set of causes."""
+    """Scores of columns given others, cached for each set of causes."""
 
     def __init__(self, columns: Sequence[Column], seed: int = 0) -> None:
         self.columns = columns
@@ -75,7 +75,7 @@ class Judge:
 
     @property
     def n_scored(self) -> int:
-        """Number of sets of causes that were scored."""
+        """Number of scored sets of causes."""
         return len(self._totals)
 
     def total(self, effect: int, causes: frozenset[int]) -> float:
@@ -86,7 +86,7 @@ class Judge:
         return self._totals[key]
 
     def by_row(self, effect: int, causes: frozenset[int]) -> NDArray[np.float64]:
-        """Return the log density of a column given others, of every row; zero where the column is missing."""
+        """Return the log density of a column given others for every row; zero where the column is missing."""
         if not causes:
             return self._alone[effect]
         column = self.columns[effect]
@@ -96,7 +96,7 @@ class Judge:
         return self._number(effect, column, used)
 
     def dependence(self) -> NDArray[np.float64]:
-        """Return how far each column is known from each other one, shape (columns, columns), between 0 and 1."""
+        """Return how well each column predicts each other one, shape (columns, columns), between 0 and 1."""
         product = self._products.sum(axis=0)
         explained = np.zeros((len(self.columns), len(self.columns)))
         center = product[0] / self.n_rows
@@ -122,7 +122,7 @@ class Judge:
         as_it_is = self._noise(column.values, self._at[effect][0], column, used)
         if column.is_nearly_normal:
             return as_it_is
-        # Made normal by its ranks, a number has lost a monotone function; the derivative of the ranks gives it back.
+        # Normal scores undo a monotone function; adding its log derivative gives the density of the number itself.
         derivative = self._alone[effect] + 0.5 * np.square(column.normal) + 0.5 * np.log(2 * np.pi)
         normal = self._noise(column.normal, self._normal_at[effect], column, used)
         normal = normal + _where(column.present, lambda values: values)(derivative)
@@ -131,7 +131,7 @@ class Judge:
     def _noise(
         self, values: NDArray[np.float64], at: int, column: Column, used: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Score numbers as smooth functions plus noise, whose scale may depend on the causes."""
+        """Score numbers as smooth functions plus noise; the scale of the noise may depend on the causes."""
         density = _where(column.present, log_density)
         if column.present is None:
             left, right = self._products[:, used[:, None], used], self._products[:, used, at]
@@ -145,7 +145,7 @@ class Judge:
         if column.present is not None:
             squares = squares * column.present
         log_square, gain = self._left_out(left, self._products_with(used, squares), used)
-        if gain <= 0:  # no better than a constant
+        if gain <= 0:  # not better than a constant
             return scores
         log_scale = 0.5 * (log_square - log_square.mean())
         scaled = density(residuals * np.exp(-log_scale)) - _where(column.present, lambda values: values)(log_scale)
@@ -154,9 +154,9 @@ class Judge:
     def _left_out(
         self, left: NDArray[np.float64], right: NDArray[np.float64], used: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], float]:
-        """Predict the rows of every fold by ridge regression on the others, given products of both by fold.
+        """Predict the rows of every fold by ridge regression on the other folds, from products of each fold.
 
-        Returned are predictions, and how much lower their squared error is than that of zeros.
+        Return the predictions, and how much lower their squared error is than that of predicting zero.
         """
         others, of_others = left.sum(axis=0) - left, right.sum(axis=0) - right
         ridge = _RIDGES[:, None, None] * (self.n_rows * (1 - 1 / _FOLDS)) * np.diag(self._penalties[used])
@@ -183,7 +183,7 @@ class Judge:
     # --- levels -------------------------------------------------------------------------------------
 
     def _level(self, column: Column, used: NDArray[np.int64], causes: frozenset[int]) -> NDArray[np.float64]:
-        """Score levels by logits, or by a table of shares where all causes have levels."""
+        """Score levels by logits, or by a table of shares if all causes have levels."""
         codes = column.values.astype(np.int64)
         shapes = [self.columns[cause].levels for cause in causes]
         if all(shapes) and np.prod([float(n) for n in shapes]) * _ROWS_PER_CELL <= self.n_rows:
@@ -195,13 +195,13 @@ class Judge:
         for cause in sorted(causes):
             cell = cell * self.columns[cause].levels + self.columns[cause].values.astype(np.int64)
         counts = np.bincount(cell * column.levels + codes, minlength=(int(cell.max()) + 1) * column.levels)
-        own = counts[cell * column.levels + codes] - 1.0  # without the row itself
+        same_level = counts[cell * column.levels + codes] - 1.0  # without the row itself
         all_levels = counts.reshape(-1, column.levels).sum(axis=1)[cell] - 1.0
         prior = np.exp(self._without_causes(column))
-        return np.asarray(np.log((own + prior) / (all_levels + 1.0)))
+        return np.asarray(np.log((same_level + prior) / (all_levels + 1.0)))
 
     def _logits(self, column: Column, codes: NDArray[np.int64], used: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Fit logits on all folds but one, by steps of a bound on the curvature (Boehning 1992) with momentum."""
+        """Fit logits on all folds but one, with a bound on the curvature (Böhning, 1992) and momentum."""
         features, truth = self._features[:, used], np.eye(column.levels)[codes]
         total = self._products[:, used[:, None], used].sum(axis=0)
         ridge = _USUAL_RIDGE * self.n_rows * np.diag(self._penalties[used])
@@ -227,7 +227,7 @@ def _softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _where(present: NDArray[np.bool_] | None, function: Function) -> Function:
-    """Apply a function to the values that are present, and put zero where they are not."""
+    """Return a function that applies to present values only, and returns zero for missing ones."""
     if present is None:
         return function
 

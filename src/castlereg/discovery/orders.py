@@ -1,4 +1,4 @@
-"""An order of the columns by the shape of their noise, for linear equations (as DirectLiNGAM finds it)."""
+"""An order of the columns from the shape of their noise, for linear equations (DirectLiNGAM)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 def linear_order(values: NDArray[np.float64]) -> list[int]:
     """Order columns, causes first, assuming linear equations with noise that is not normal.
 
-    The first column is the one that is least dependent on what is left of the others when they are regressed on it;
-    then the others go on without it (Shimizu et al. 2011), with dependence measured by approximate entropies.
+    The first column is the one that depends least on the residuals of the others when they are regressed on it. The
+    residuals take the place of the other columns, and the search repeats (Shimizu et al. 2011). Dependence is measured
+    by approximate entropies.
 
     Parameters
     ----------
@@ -24,21 +25,21 @@ def linear_order(values: NDArray[np.float64]) -> list[int]:
     >>> linear_order(np.column_stack([cause + rng.laplace(size=2000), cause]))
     [1, 0]
     """
-    rest = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9)
-    columns, order = list(range(rest.shape[1])), []
+    remaining = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-9)
+    columns, order = list(range(remaining.shape[1])), []
     while len(columns) > 1:
-        correlation = np.clip(rest.T @ rest / len(rest), -1, 1)
-        alone, given = _entropy(rest), np.empty_like(correlation)
+        correlation = np.clip(remaining.T @ remaining / len(remaining), -1, 1)
+        entropy, entropy_given = _entropy(remaining), np.empty_like(correlation)
         for i in range(len(columns)):
-            residuals = rest - rest[:, [i]] * correlation[i]
-            given[i] = _entropy(residuals / np.maximum(residuals.std(axis=0), 1e-9))
-        # How much simpler noise is in the direction from row to column than in the other one.
-        simpler = (alone[None, :] + given.T) - (alone[:, None] + given)
+            residuals = remaining - remaining[:, [i]] * correlation[i]
+            entropy_given[i] = _entropy(residuals / np.maximum(residuals.std(axis=0), 1e-9))
+        # How much simpler the noise is in the direction from row to column than in the reverse direction.
+        simpler = (entropy[None, :] + entropy_given.T) - (entropy[:, None] + entropy_given)
         np.fill_diagonal(simpler, 0)
         first = int(np.argmax(-np.square(np.minimum(simpler, 0)).sum(axis=1)))
         order.append(columns.pop(first))
-        rest = np.delete(rest - rest[:, [first]] * correlation[first], first, axis=1)
-        rest /= np.maximum(rest.std(axis=0), 1e-9)
+        remaining = np.delete(remaining - remaining[:, [first]] * correlation[first], first, axis=1)
+        remaining /= np.maximum(remaining.std(axis=0), 1e-9)
     return order + columns
 
 
