@@ -6,25 +6,24 @@ import re
 from pathlib import Path
 
 import pytest
-from sklearn.datasets import load_diabetes
 
 PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
 NEEDED = {
-    "scikit-learn": (),
-    "Optuna": ("optuna", "optuna_integration"),
     "AutoGluon": ("autogluon.tabular",),
     "TabArena": ("tabarena",),
     "pytabkit": (),
-}
+}  # sections with code that runs
 
 
-def sections() -> dict[str, str]:
+def sections() -> dict[str, list[str]]:
+    """Return the Python blocks of each section."""
     parts = re.split(r"^## (.*)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    blocks = [re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL) for text in parts[2::2]]
+    return dict(zip(parts[1::2], blocks, strict=True))
 
 
-def test_every_section_is_run() -> None:
-    assert list(sections()) == list(NEEDED)
+def test_every_section_with_code_is_run() -> None:
+    assert [section for section, blocks in sections().items() if blocks] == list(NEEDED)
 
 
 @pytest.mark.filterwarnings("default")  # of the packages
@@ -33,9 +32,6 @@ def test_code_of_the_guide_runs(section: str, monkeypatch: pytest.MonkeyPatch, t
     for package in NEEDED[section]:
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    X, y = load_diabetes(return_X_y=True, as_frame=True)
-    made = {"__name__": "__main__", "X": X, "y": y}  # of the sections above
-    blocks = re.findall(r"```python\n(.*?)```", sections()[section], flags=re.DOTALL)
-    assert blocks
-    for block in blocks:
+    made = {"__name__": "__main__"}
+    for block in sections()[section]:
         exec(compile(block, str(PAGE), "exec"), made)
