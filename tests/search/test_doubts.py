@@ -41,7 +41,7 @@ def test_few_rows_and_no_skill_are_said_once_for_all_networks(rng: np.random.Gen
     few = said(NetworkRegressor(n_members=3, **QUICK), X[:45], y[:45])
     assert len(few) == 1 and few[0].startswith("45 rows for 3 columns are few: ")
     wild = said(NetworkRegressor(n_members=3, learning_rate=1.0, **QUICK), X, y)
-    assert len(wild) == 1 and wild[0].startswith("held-out rows of 'y' are predicted no better than by their mean")
+    assert len(wild) == 1 and wild[0].startswith("predictions of 'y' on held-out rows are no better than the mean")
 
 
 def test_a_class_that_a_fold_does_not_train_on(rng: np.random.Generator) -> None:
@@ -49,8 +49,8 @@ def test_a_class_that_a_fold_does_not_train_on(rng: np.random.Generator) -> None
     model = CastleClassifierCV((0.01,), cv=KFold(2), **QUICK)
     notes = said(model, rng.normal(size=(60, 3)), pd.Series(y, name="kind"))
     assert notes[:2] == [
-        "'kind' has rare classes, 'c' (6 rows): they can hardly be learned or scored; merge them or collect more rows",
-        "fold 0 has no training rows of class 'a' of 'kind': it cannot predict it; use a stratified splitter",
+        "'kind' has rare classes, 'c' (6 rows): they are hard to learn and to score; merge them or collect more rows",
+        "fold 0 has no training rows of class 'a' of 'kind', so it cannot predict it: use a stratified splitter",
     ]
     assert len(notes) == len(set(notes))
 
@@ -72,7 +72,9 @@ def test_rare_classes_are_named_rarest_first() -> None:
 def test_a_beta_at_the_end_of_its_grid(rng: np.random.Generator) -> None:
     grid = [(Castle(beta, reg_lambda=strength),) for beta in (0.1, 1.0) for strength in (1.0, 2.0)]
     better = np.repeat([[-1.0], [-0.5]], 2, axis=0) + rng.normal(0, 0.01, (4, 5))
-    assert str(end_of_grid(grid, better, 3)).startswith("reg_beta=1 is the largest tried and clearly better than 0.1:")
+    assert str(end_of_grid(grid, better, 3)).startswith(
+        "reg_beta=1 is the largest value tried and clearly better than 0.1:"
+    )
     noisy = better + np.outer([0, 1, 0, -1], [1, -1, 2, -1, -1])
     assert end_of_grid(grid, noisy, 3) is None  # not clearly
     assert end_of_grid(grid, better, 0) is None  # chosen as the smallest, but not better
@@ -98,6 +100,6 @@ def test_no_skill_names_the_targets_that_are_not_predicted(rng: np.random.Genera
         return str(no_skill(HeldOutPredictions([y, kinds], [number, classes]), [NUMBER, CLASSES]))
 
     assert said_of(right, sure) == "None"
-    assert "rows of 'y' are predicted no better than by their mean (R² below 0):" in said_of(wrong, sure)
-    assert "rows of 'kind' are predicted no better than by their class shares:" in said_of(right, shares)
-    assert "by their mean (R² below 0) and their class shares:" in said_of(wrong, shares)
+    assert "predictions of 'y' on held-out rows are no better than the mean (R² below 0):" in said_of(wrong, sure)
+    assert "predictions of 'kind' on held-out rows are no better than the class shares:" in said_of(right, shares)
+    assert "than the mean (R² below 0) and the class shares:" in said_of(wrong, shares)

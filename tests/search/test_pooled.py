@@ -150,7 +150,7 @@ def test_an_interrupted_search_keeps_what_there_is(data: Any, monkeypatch: pytes
     with short_pools():
         with pytest.raises(KeyboardInterrupt):
             CastleRegressorCV(search="fast", random_state=0).fit(*data)
-        with pytest.warns(UserWarning, match="the search was interrupted: 15 candidates"):
+        with pytest.warns(UserWarning, match="the search was interrupted: the 15 candidates"):
             model = CastleRegressorCV(search="fast", random_state=0).fit(*data, on_interrupt="keep")
     assert set(model.search_results_["stage"]) == {"linear", "CASTLE"}
 

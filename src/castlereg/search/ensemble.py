@@ -1,4 +1,4 @@
-"""Greedy selection: which candidates predict together, and with which weights (Caruana et al., ICML 2004)."""
+"""Greedy ensemble selection: the candidates of a blend and their weights (Caruana et al., ICML 2004)."""
 
 from __future__ import annotations
 
@@ -9,32 +9,34 @@ from numpy.typing import NDArray
 
 Losses = Callable[[Sequence[NDArray[np.float64]]], NDArray[np.float64]]
 
-_FIRST = 5  # best candidates that the selection begins with
-_ROUNDS = 20  # additions after these
+_FIRST = 5  # best candidates that share half of the weight
+_ROUNDS = 20  # rounds of the greedy selection
 
 
 def greedy_weights(
     predictions: Sequence[Sequence[NDArray[np.float64]]], losses: Losses, first: int = _FIRST, rounds: int = _ROUNDS
 ) -> NDArray[np.float64]:
-    """Return weights of candidates, summing to 1, that make their mean prediction of held-out rows good.
+    """Return weights of candidates, with sum 1, for which their mean prediction of held-out rows has a low loss.
 
-    Half of the weight goes to the best candidates alike, which is robust where rows are few. The other half is a greedy
-    selection: each round adds the candidate, again if it was added before, whose addition lowers the loss of the mean
-    most, and the weights are how often each was added.
+    Half of the weight is shared equally by the best candidates, which is robust for few rows. The other half comes from
+    a greedy selection: each round adds the candidate that lowers the loss of the mean most, possibly one that was added
+    before, and the weights are proportional to how often each candidate was added.
 
     Parameters
     ----------
     predictions : sequence of sequence of array
-        Of each candidate and each target, for rows that its networks were not trained on.
+        Predictions of each candidate for each target, on rows that its networks were not trained on.
     losses : callable
-        From predictions of every target to the loss of each row, see :class:`castlereg.fitted.row_losses.RowLosses`.
+        Function from predictions of all targets to the loss of each row, see
+        :class:`castlereg.fitted.row_losses.RowLosses`.
     first : int
-        Best candidates that share half of the weight; 0 for the greedy selection only.
+        Number of best candidates that share half of the weight; 0 for the greedy selection only.
     rounds : int
+        Number of rounds of the greedy selection.
 
     Examples
     --------
-    Two candidates whose errors cancel, and one that knows nothing:
+    Two candidates whose errors cancel, and an uninformative one:
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -54,7 +56,7 @@ def greedy_weights(
         total = [t + p for t, p in zip(total, predictions[best], strict=True)]
     if not first:
         return counts / rounds
-    alone = np.argsort([losses(candidate).mean() for candidate in predictions], kind="stable")[:first]
+    leaders = np.argsort([losses(candidate).mean() for candidate in predictions], kind="stable")[:first]
     share = np.zeros(len(predictions))
-    share[alone] = 1 / len(alone)
+    share[leaders] = 1 / len(leaders)
     return np.asarray((counts / rounds + share) / 2)

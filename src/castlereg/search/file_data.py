@@ -1,4 +1,4 @@
-"""A file that may be larger than memory, read twice to prepare a fit: to learn what its columns are, and to encode."""
+"""Preparation of a fit from a file that may be larger than memory: a pass to learn its columns, a pass to encode."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ class FileData:
     """Rows in a file."""
 
     file: TableFile
-    validation: TableFile | None  # of validation rows
+    validation: TableFile | None  # file of validation rows
     features: Sequence[str]  # columns to predict from
     target: str  # column to predict
     target_kind: TargetKind
-    categorical_features: Any = None  # as the user gave them
+    categorical_features: Any = None  # as passed by the user
     class_weight: Any = None  # as in scikit-learn; None for regression
-    chunk_rows: int = 131_072  # rows that are in memory at a time
-    drop_unusable: bool = False  # whether identifiers and free text are left without influence, or raise
-    loss: TargetLoss | None = None  # of a target of numbers; None for the squared error
-    monotone: Any = None  # as the user gave it
+    chunk_rows: int = 131_072  # rows in memory at a time
+    drop_unusable: bool = False  # whether identifiers and free text are ignored, or raise
+    loss: TargetLoss | None = None  # of a numeric target; None for the squared error
+    monotone: Any = None  # as passed by the user
 
     @classmethod
     def opened(
@@ -82,8 +82,8 @@ class FileData:
         file, survey, of_target = self._surveyed(request.verbose)
         if of_target.n_rows < FEWEST_ROWS:
             raise ValueError(
-                f"{file} has {of_target.n_rows} rows: a network needs at least {FEWEST_ROWS}, two to train "
-                "on and one for validation"
+                f"{file} has {of_target.n_rows} rows: a network needs at least {FEWEST_ROWS}, two for "
+                "training and one for validation"
             )
         preprocessing = survey.preprocessing(
             str(file),
@@ -104,11 +104,13 @@ class FileData:
                 table = replace(table, weight=encoding.class_weights[codes].astype(np.float32))
             source = FileSource(rows, table, self.chunk_rows, encoding.class_weights is not None, order)
             seeds = [fit_stream(request.seed, OfFit.NETWORKS, i) for i in range(request.n_members)]
-            folds = [(np.zeros(0, np.int64), np.arange(len(held_out)))] * len(seeds)  # training rows are the source's
+            folds = [(np.zeros(0, np.int64), np.arange(len(held_out)))] * len(
+                seeds
+            )  # training rows come from the source
             yield AssignedFile(preprocessing, source, folds, seeds, held_out, of_target)
 
     def _surveyed(self, verbose: bool) -> tuple[TableFile, TableSurvey, TargetSurvey]:
-        """Learn what the columns hold; read again what turns out to be text."""
+        """Learn the kinds of the columns; read columns again if they turn out to be text."""
         file, categorical = self.file, named_columns(self.categorical_features, self.features)
         while True:
             survey = TableSurvey(self.features, categorical)
@@ -122,13 +124,13 @@ class FileData:
                 marks = _marks(changed.texts)
                 again = file.with_marks(changed.column, marks) if marks else file.with_text(changed.column)
                 if file.format != "csv" or again == file or changed.column in file.texts:
-                    raise ValueError(f"{file}: {changed}: write it with one type") from None
+                    raise ValueError(f"{file}: {changed}; write it with a single type") from None
                 file = again
 
     def pieces(
         self, file: TableFile, doing: str, verbose: bool, ignored: Collection[int] = ()
     ) -> Iterator[tuple[Columns, NDArray[Any]]]:
-        """Read a file piece by piece: its features, but for ``ignored`` ones, and its target."""
+        """Read a file piece by piece: its features, except for ``ignored`` ones, and its target."""
         first, what = 0, str(file)
         with tqdm(desc=doing, unit="row", unit_scale=True, disable=not verbose, leave=False) as bar:
             for frame in file.frames(self.names, _READ_ROWS):
@@ -136,13 +138,13 @@ class FileData:
                 columns = read_columns(frame[list(self.features)], what, ignored)
                 yield columns, check_target(values, self.target, self.target_kind)
                 first += len(frame)
-                what = f"{file} from row {first} on, counted from there,"
+                what = f"{file} (rows counted from row {first})"
                 bar.update(len(frame))
 
 
 @dataclass(frozen=True)
 class _Encoding:
-    """The second pass over a file: training rows to a temporary file, validation rows to memory."""
+    """The second pass over a file: write training rows to a temporary file, keep validation rows in memory."""
 
     data: FileData
     file: TableFile
@@ -156,7 +158,7 @@ class _Encoding:
 
     @cached_property
     def class_weights(self) -> NDArray[np.float64] | None:
-        """Weight of each class; None when all rows weigh alike."""
+        """Weight of each class; None if all rows have the same weight."""
         target = self.preprocessing.targets[0]
         if self.data.class_weight is None or not isinstance(target, ClassTarget):
             return None
@@ -164,7 +166,9 @@ class _Encoding:
         by_class = Rows(Columns(np.zeros((len(counts), 1)), ()), (target.classes,), counts)
         weighted = weighted_by_class(by_class, [target], self.data.class_weight)
         if len(weighted) < len(counts):
-            raise ValueError("class_weight is 0 for a class, which fit_file does not leave out: drop its rows")
+            raise ValueError(
+                "class_weight is 0 for a class, but fit_file cannot leave rows out: drop the rows of this class"
+            )
         assert weighted.weight is not None
         return weighted.weight / counts
 
@@ -175,49 +179,49 @@ class _Encoding:
         if self.data.validation is None:
             counts = self.of_target.counts_of(self.preprocessing.targets[0])
             held = _HeldOutOfStream(rng, counts, self.request.validation_fraction)
-        kept: list[Rows] = []
+        held_rows: list[Rows] = []
         for columns, values in self.data.pieces(self.file, "encoding", self.request.verbose, self._ignored):
             piece = self.preprocessing.coded(Rows(columns, (values,)))
             if held is not None:
                 codes = self.preprocessing.classes_of(piece)
                 is_held = held.next(np.zeros(len(piece), np.int64) if codes is None else codes)
-                kept.append(piece.take(np.flatnonzero(is_held)))
+                held_rows.append(piece.take(np.flatnonzero(is_held)))
                 piece = piece.take(np.flatnonzero(~is_held))
             channels = self.preprocessing.table(piece).inputs
             if self.class_weights is not None:
                 channels = np.column_stack([channels, self.class_weights[self.preprocessing.classes_of(piece)]])
             rows.append(channels)
         rows.finish()
-        return _joined(kept if self.data.validation is None else self._from_file(self.data.validation, rng))
+        return _joined(held_rows if self.data.validation is None else self._from_file(self.data.validation, rng))
 
     def _from_file(self, file: TableFile, rng: np.random.Generator) -> list[Rows]:
-        """Read validation rows from a file of their own, at most a fixed number, drawn at random."""
+        """Read validation rows from a separate file, at most a fixed number, drawn at random."""
         if file.format == self.file.format:
             file = replace(file, texts=self.file.texts, marks=self.file.marks)
         total = sum(len(frame) for frame in file.frames([self.data.target], _READ_ROWS))
         if total == 0:
             raise ValueError(f"{file} has no validation rows")
         chosen = np.sort(rng.choice(total, min(total, MOST_HELD_OUT), replace=False))
-        kept, first = [], 0
+        parts, first = [], 0
         for columns, values in self.data.pieces(file, "reading", self.request.verbose, self._ignored):
             in_piece = chosen[(chosen >= first) & (chosen < first + len(columns))] - first
             rows = self.preprocessing.coded(Rows(columns, (values,)).take(in_piece), str(file))
             self.preprocessing.warn_of_new_missing(rows.columns.cells, str(file))
-            kept.append(rows)
+            parts.append(rows)
             first += len(columns)
-        return kept
+        return parts
 
 
 @dataclass(frozen=True)
 class AssignedFile(Assignment):
-    """Rows of a file, encoded; all networks share them."""
+    """Encoded rows of a file, which all networks share."""
 
     source: FileSource
     validation: Rows  # coded by the schema
     of_target: TargetSurvey
 
     def held_out(self, networks: NDArray[np.int64]) -> HeldOut:
-        """Return the validation rows, or as many as are enough."""
+        """Return the validation rows, or enough of them."""
         some = self.validation.take(evenly(np.arange(len(self.validation)), _MOST_FOR_THRESHOLD))
         targets = self.preprocessing.targets
         spread = [1.0 if isinstance(target, ClassTarget) else self.of_target.spread for target in targets]
@@ -232,11 +236,11 @@ class AssignedFile(Assignment):
         return ColumnTraits.of_blocks(self._values, numbers_among(self.preprocessing))
 
     def counts(self, fold: int | None = None) -> list[NDArray[np.int64]]:
-        """Count the rows of each class of the target; folds share their rows."""
+        """Return the number of rows of each class of the target; all folds have the same rows."""
         return [self.of_target.counts_of(target) for target in self.preprocessing.targets]
 
     def _values(self) -> Iterator[NDArray[np.float64]]:
-        """Go through some training rows in the user's order and units; levels of more than two are 0."""
+        """Yield some training rows in the user's order and units; the values of categorical columns have no meaning."""
         target, layout = self.preprocessing.targets[0], self.preprocessing.layout
         of_target = (0.0, 1.0) if isinstance(target, ClassTarget) else (target.center, target.spread)
         center, spread = np.r_[self.preprocessing.center, of_target[0]], np.r_[self.preprocessing.spread, of_target[1]]
@@ -247,7 +251,7 @@ class AssignedFile(Assignment):
 
 
 class _HeldOutOfStream:
-    """Choose validation rows as they come: a share of every class, and never a class's only row."""
+    """Choose validation rows from a stream: a share of every class, but never its only row."""
 
     def __init__(self, rng: np.random.Generator, counts: NDArray[np.int64], fraction: float) -> None:
         total = int(counts.sum())
@@ -259,7 +263,7 @@ class _HeldOutOfStream:
         self._passed = np.zeros(len(counts), np.int64)
 
     def next(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of the next rows, given by their classes, are held out."""
+        """Return which of the next rows are held out, given their classes."""
         held = np.zeros(len(codes), bool)
         for code in np.unique(codes):
             positions = np.flatnonzero(codes == code)
@@ -278,17 +282,17 @@ def _chosen(file: TableFile, target: str, columns: Sequence[str] | None) -> list
     names = [name for name in known if name != target] if columns is None else list(columns)
     check_columns(names, known, file)
     if target in names:
-        raise ValueError(f"columns has the target {target!r}: leave it out")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"columns has {twice!r} more than once")
+        raise ValueError(f"columns has the target {target!r}: drop it")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ValueError(f"columns has {duplicate!r} more than once: drop the duplicates")
     if not names:
-        raise ValueError(f"{file} has no columns but the target {target!r}: there is nothing to predict from")
+        raise ValueError(f"{file} has no column other than the target {target!r}: there is nothing to predict from")
     return names
 
 
 def _marks(texts: Sequence[str]) -> list[str]:
-    """Find the missing-value marks that make texts of numbers; none when there are other reasons."""
+    """Return the missing-value marks that turn numbers into text; none if there are other reasons."""
     return [t for t in texts if t.strip() in MISSING_MARKS] if as_numbers(texts) is not None else []
 
 

@@ -1,4 +1,4 @@
-"""One function for every fit: plain, cross-validated, or from a file; and the data of a fit when they are in memory."""
+"""The function behind every fit (plain, cross-validated or from a file), and the data of fits in memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from castlereg.training.engines.choice import all_names
 
 
 def fit(request: FitRequest) -> FittedModel:
-    """Train the networks that a request asks for, choose among candidates, and learn the graph."""
+    """Train the networks of a request, choose among candidates, and learn the graph."""
     check_choice("on_interrupt", request.on_interrupt, ["raise", "keep"])
     for candidate in request.candidates:
         check_regularizers(candidate, request.plan.hidden_layer_sizes)
@@ -74,7 +74,7 @@ def fit(request: FitRequest) -> FittedModel:
             strengths = [strengths_of(candidate) for candidate in grid.candidates]
             order = [tuple(named.values()) for named in strengths] if rules.one_standard_error else None
             best, results = choose(scores, order), _results(_searched(grid.candidates), scores, grid.losses, seconds)
-        trained = grid.trained(best)  # a network may have failed, with a warning
+        trained = grid.trained(best)  # without networks that failed, which have warned
         stack = grid.networks(best, trained)
         networks = Networks.of(rows.preprocessing, stack)
         graph, held_out = None, rows.held_out(trained)
@@ -99,7 +99,7 @@ def fit(request: FitRequest) -> FittedModel:
             except KeyboardInterrupt:
                 if request.on_interrupt == "raise":
                     raise
-                warn_user("the refit was interrupted: the networks before it predict")
+                warn_user("the refit was interrupted: predictions use the networks before the refit")
         book = None
         if results is not None and rows.fold_rows is not None:
             folds, seeds, left_out = rows.fold_rows.folds, rows.fold_rows.seeds, rows.fold_rows.left_out
@@ -109,7 +109,7 @@ def fit(request: FitRequest) -> FittedModel:
         for doubt in doubts(rows, grid, scores, best, predictions, None if discovery is None else graph):
             warn_user(doubt, FitWarning)
         loss = float(stack.validation_loss.mean())
-        some = importance_rows(held_out) if isinstance(rows, AssignedTable) else None  # of a file, none are kept
+        some = importance_rows(held_out) if isinstance(rows, AssignedTable) else None  # fits from a file keep none
         return FittedModel(
             networks,
             stack.history,
@@ -126,22 +126,22 @@ def fit(request: FitRequest) -> FittedModel:
 
 
 def check_order(preprocessing: Preprocessing) -> None:
-    """Raise for classes without an order that are to rise or fall with a column."""
+    """Raise for monotone columns if the classes of a target have no order."""
     for target in preprocessing.targets:
         if preprocessing.layout.is_monotone and target.node.kind == "categorical":
             raise ValueError(
-                f"monotone needs a target of numbers or of two classes, and {target.name} has "
-                f"{target.node.levels} classes, which neither rise nor fall"
+                f"monotone needs a target of numbers or of two classes, but {target.name} has "
+                f"{target.node.levels} classes"
             )
 
 
 def _network_names(request: FitRequest, networks: Iterable[int]) -> list[str]:
-    what = "network" if request.cross_validation is None else "fold"
-    return [f"{what} {i}" for i in networks]
+    kind = "network" if request.cross_validation is None else "fold"
+    return [f"{kind} {i}" for i in networks]
 
 
 def _discovered(request: FitRequest, rows: Assignment) -> Discovery | None:
-    """Find the graph of the graph objective, unless the user has given it."""
+    """Discover the graph for objective="graph", unless the user passed one."""
     castles = [castle_of(candidate) for candidate in request.candidates]
     if not all(castle is not None and castle.objective == "graph" for castle in castles):
         return None  # candidates of other objectives may use any edge
@@ -169,7 +169,7 @@ def _refitted(
 ) -> tuple[Blend, tuple[int, ...], str]:
     """Train networks without CASTLE on the columns that each CASTLE network needs.
 
-    Return also the usual columns, and the engine.
+    Return them with the columns that at least half of them use, and the engine.
     """
     used = selected_columns(networks, held_out)
     grid = train_folds(
@@ -190,7 +190,7 @@ def _refitted(
 
 
 def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> FittedModel:
-    """Search a pool of candidates; the graph is that of its best CASTLE networks."""
+    """Search a pool of candidates; the graph comes from its best CASTLE networks."""
     assert rows.fold_rows is not None
     n_rows = int(rows.counts()[0].sum())
     run = PoolRun.of(rows)
@@ -227,15 +227,15 @@ def _fit_pool(request: FitRequest, rules: CrossValidation, rows: Assignment) -> 
         warn_user(doubt, FitWarning)
     loss = float(run.losses(predictions.predicted).mean())
     selected = None if run.used is None else usual_columns(run.used)
-    kept = rows.training_rows, importance_rows(run.held_out)
+    stored = rows.training_rows, importance_rows(run.held_out)
     engine = all_names(candidate.stack.engine for candidate in run.networks)
     return FittedModel(
-        main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, *kept, engine=engine
+        main.networks, main.stack.history, loss, graph, book, predictions, blend, selected, *stored, engine=engine
     )
 
 
 def agreement_of(request: FitRequest, n_networks: int) -> str:
-    """Say which networks the confidence compares, and what it therefore does not show."""
+    """Describe the networks whose agreement is the confidence, and therefore its limits."""
     if request.cross_validation is not None:
         return f"{n_networks} networks of cross-validation, whose training rows overlap"
     if request.bootstrap:
@@ -244,7 +244,7 @@ def agreement_of(request: FitRequest, n_networks: int) -> str:
 
 
 def _scores(score: Score, grid: FoldGrid, rows: Assignment) -> NDArray[np.float64]:
-    """Score the network of every fold on the rows it leaves out; one that did not train has no score."""
+    """Score the network of every fold on the rows that it left out; networks that failed score minus infinity."""
     assert rows.fold_rows is not None
     scores = np.full(grid.losses.shape, -np.inf)
     for candidate, fold in np.argwhere(np.isfinite(grid.losses)):
@@ -255,7 +255,7 @@ def _scores(score: Score, grid: FoldGrid, rows: Assignment) -> NDArray[np.float6
 
 
 def _errors(networks: Predictor, rows: Rows) -> list[NDArray[np.float64]]:
-    """Return how far a network is off on coded rows, for each target; see :class:`castlereg.fitted.FoldBook`."""
+    """Return the errors of a network on coded rows, for each target; see :class:`castlereg.fitted.FoldBook`."""
     errors = []
     predicted = networks.predict(rows.columns.cells)
     for target, values, (of_target,) in zip(networks.preprocessing.targets, rows.targets, predicted, strict=True):
@@ -267,21 +267,23 @@ def _errors(networks: Predictor, rows: Rows) -> list[NDArray[np.float64]]:
 
 
 def check_required(preprocessing: Preprocessing, edges: EdgeRules | None) -> None:
-    """Reject required edges of constant and unusable columns, which have no edges."""
+    """Raise for required edges of constant and unusable columns, which have no edges."""
     for k, column in enumerate(preprocessing.schema):
         if edges is not None and column.constant and (edges.required[k].any() or edges.required[:, k].any()):
             state = "unusable" if column.kind == "unusable" else "constant"
-            raise ValueError(f"an edge of {column.name!r} is required, but the column is {state}")
+            raise ValueError(f"an edge of {column.name!r} is required, but the column is {state}: drop this edge")
 
 
 def _searched(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """Return the options of CASTLE's estimators that each candidate stands for, and other strengths that differ."""
+    """Return the CASTLE options that correspond to each candidate, and other strengths that differ."""
     named = [strengths_of(candidate) for candidate in candidates]
-    differ = {name for of_one in named for name in of_one if len({other.get(name) for other in named}) > 1}
-    params: list[dict[str, Any]] = [{n: v for n, v in one.items() if "." not in n or n in differ} for one in named]
+    differ = {name for strengths in named for name in strengths if len({other.get(name) for other in named}) > 1}
+    params: list[dict[str, Any]] = [
+        {name: value for name, value in strengths.items() if "." not in name or name in differ} for strengths in named
+    ]
     castles = [castle_of(candidate) for candidate in candidates]
     details = {c and replace(c, reg_beta=0.0, reg_lambda=0.0) for c in castles}
-    if len(details) == 1 or any(c and callable(c.acyclicity) for c in details):  # no file can hold a function
+    if len(details) == 1 or any(c and callable(c.acyclicity) for c in details):  # functions cannot be saved in files
         return params
     return [p | {"castle": c} for p, c in zip(params, castles, strict=True)]
 
@@ -289,7 +291,7 @@ def _searched(candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
 def _results(
     params: list[dict[str, Any]], scores: NDArray[np.float64], losses: NDArray[np.float64], seconds: float
 ) -> dict[str, Any]:
-    """Lay the scores out as scikit-learn's searches do."""
+    """Return the scores in the format of scikit-learn's searches."""
     zeros = np.zeros(len(scores))
     results: dict[str, Any] = {"mean_fit_time": zeros + seconds}
     results |= dict.fromkeys(("std_fit_time", "mean_score_time", "std_score_time"), zeros)
@@ -299,14 +301,14 @@ def _results(
     results["params"] = params
     for fold in range(scores.shape[1]):
         results[f"split{fold}_test_score"] = scores[:, fold]
-    with np.errstate(invalid="ignore"):  # a fold that failed has minus infinity
+    with np.errstate(invalid="ignore"):  # failed folds have minus infinity
         results["mean_test_score"], results["std_test_score"] = scores.mean(axis=1), scores.std(axis=1)
     results["rank_test_score"] = rankdata(-results["mean_test_score"], method="min").astype(np.int32)
     results["mean_validation_loss"] = losses.mean(axis=1)
     return results
 
 
-FEWEST_ROWS = 3  # two to train on, one for validation
+FEWEST_ROWS = 3  # two for training, one for validation
 
 
 @dataclass(frozen=True)
@@ -314,17 +316,17 @@ class TableData:
     """Rows in memory."""
 
     rows: Rows  # as read
-    held_out: Rows | None  # validation rows that the user gave
-    names: Sequence[str]  # of features and targets, all different
+    held_out: Rows | None  # validation rows passed by the user
+    names: Sequence[str]  # of features and targets, all unique
     target_kinds: Sequence[TargetKind]
-    categorical: Sequence[bool]  # columns that the user calls categorical
+    categorical: Sequence[bool]  # columns that the user marked as categorical
     class_weight: Any = None  # as in scikit-learn; None for regression
-    drop_unusable: bool = False  # whether identifiers and free text are left without influence, or raise
-    loss: TargetLoss | None = None  # of targets of numbers; None for the squared error
+    drop_unusable: bool = False  # whether identifiers and free text are ignored, or raise
+    loss: TargetLoss | None = None  # of numeric targets; None for the squared error
     monotone: Sequence[int] | None = None  # 1 or -1 for columns with which the targets rise or fall
-    groups: NDArray[np.int64] | None = None  # of each row of the user's table: rows that stay together
-    time_column: int | None = None  # that says which rows are later than others
-    classes: Sequence[NDArray[Any]] | None = None  # of each target, sorted, if not all are in the rows
+    groups: NDArray[np.int64] | None = None  # group of each row of the user's table
+    time_column: int | None = None  # column with the times of the rows
+    classes: Sequence[NDArray[Any]] | None = None  # sorted classes of each target, if some may not be in the rows
 
     @contextmanager
     def prepared(self, request: FitRequest) -> Iterator[AssignedTable]:
@@ -349,7 +351,7 @@ class TableData:
             yield AssignedTable(preprocessing, source, of_rows, seeds, parts, fold_rows=fold_rows)
 
     def preprocessed(self, clipped: bool) -> tuple[Preprocessing, list[Rows]]:
-        """Learn the preprocessing of the rows; return them, and validation rows, coded and in their own order."""
+        """Learn the preprocessing of the rows; return training and validation rows, coded and sorted by values."""
 
         def targets(rows: Rows) -> tuple[Target, ...]:
             names = self.names[len(self.rows.columns.types) :]
@@ -389,11 +391,11 @@ class TableData:
     ) -> list[Fold]:
         """Split the rows into folds, by their indices in the user's table.
 
-        A number of folds is dealt out in the rows' own order, so that the user's order does not matter; a splitter gets
-        the user's order, which may mean something. What is repeated are the cuts of a number, and the networks of a
-        splitter and of cuts in time.
+        An integer ``cv`` splits the sorted rows, so the user's order does not matter; a splitter receives the user's
+        order, which may be meaningful. Repeats use new random folds for an integer ``cv``; for splitters and folds in
+        time, they repeat the same folds with new networks.
         """
-        assert rows.index is not None  # rows are in their own order
+        assert rows.index is not None  # rows are sorted by their values
         if not isinstance(rules.cv, int | np.integer):
             cut = folds(
                 rules.cv,
@@ -403,9 +405,9 @@ class TableData:
                 groups=rules.groups,
                 is_classifier=rules.is_classifier,
             )
-            return cut * rules.repeats  # the same rows, other starting weights
+            return cut * rules.repeats  # the same rows, different starting weights
         first = np.sort(np.unique(rows.index, return_index=True)[1])
-        kept, rows = rows.index[first], rows.take(first)
+        index, rows = rows.index[first], rows.take(first)
         classes = preprocessing.classes_of(rows)
         groups, blocks = self._related(preprocessing, rows)
         states = [int(state) for state in fit_stream(seed, OfFit.FOLD_ROWS).generate_state(rules.repeats)]
@@ -415,12 +417,12 @@ class TableData:
             cuts = [group_folds(groups, classes, rules.cv, random_state=state) for state in states]
         else:
             cuts = [folds(rules.cv, len(rows), random_state=state, classes=classes) for state in states]
-        return [(kept[train], kept[held]) for cut in cuts for train, held in cut]
+        return [(index[train], index[held]) for cut in cuts for train, held in cut]
 
     def _related(
         self, preprocessing: Preprocessing, rows: Rows
     ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
-        """Return the group of each row, and the block of times that it is in, for what was given of the two."""
+        """Return the group and the time block of each row; None for options that were not passed."""
         groups = None if self.groups is None else self.groups[rows.index]
         if self.time_column is None:
             return groups, None
@@ -464,9 +466,9 @@ class AssignedTable(Assignment):
         return ColumnTraits.of_blocks(lambda: map(values, blocks(len(rows))), is_number)
 
     def counts(self, fold: int | None = None) -> list[NDArray[np.int64]]:
-        """Count the rows of each class of every target, or all rows of a numeric one; copies of a row count once."""
+        """Return the number of rows of each class of every target, or of all rows; copies of a row count once."""
         rows = self.parts[0]
-        assert rows.index is not None  # rows are in their own order
+        assert rows.index is not None  # rows are sorted by their values
         _, first = np.unique(rows.index, return_index=True)
         if fold is not None:
             first = np.intersect1d(first, self.folds[fold][0])
@@ -479,7 +481,7 @@ class AssignedTable(Assignment):
 
 
 def numbers_among(preprocessing: Preprocessing) -> NDArray[np.bool_]:
-    """Return which columns and targets, in the user's order, are numbers that vary."""
+    """Return which columns and targets, in the user's order, are non-constant numbers."""
     nodes = [preprocessing.layout.nodes[k] for k in np.argsort(preprocessing.node_order())]
     constant = [*(column.constant for column in preprocessing.schema), *(False for _ in preprocessing.targets)]
     return np.array([node.kind != "categorical" and not flat for node, flat in zip(nodes, constant, strict=True)])
@@ -489,13 +491,13 @@ def _check_enough(rows: Rows) -> None:
     if len(rows) < FEWEST_ROWS:
         raise ValueError(
             f"n_samples={len(rows)} is too few: a network needs at least {FEWEST_ROWS} rows with a positive weight, "
-            "two to train on and one for validation"
+            "two for training and one for validation"
         )
 
 
 def _by_network(request: FitRequest, split: Fold) -> tuple[list[Fold], list[np.random.SeedSequence]]:
-    """Assign the same split to every network, with its own training rows if they are drawn with replacement."""
-    train, validation = (part.astype(np.int32) for part in split)  # of a long table, half the memory
+    """Assign the same split to every network; with bootstrap, each has its own sample of the training rows."""
+    train, validation = (part.astype(np.int32) for part in split)  # half the memory for long tables
     assigned: list[Any] = []
     for i in range(request.n_members):
         of_member = train
@@ -507,9 +509,9 @@ def _by_network(request: FitRequest, split: Fold) -> tuple[list[Fold], list[np.r
 
 
 def _positions(rows: Rows, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Find rows of the user's table, all copies of those that are there, ascending."""
+    """Return the ascending positions of rows of the user's table, including all of their copies."""
     assert rows.index is not None
-    times = np.bincount(wanted, minlength=int(rows.index.max()) + 1)  # a splitter may give a row more than once
+    times = np.bincount(wanted, minlength=int(rows.index.max()) + 1)  # a splitter may repeat rows
     return np.repeat(np.arange(len(rows)), times[rows.index])
 
 
@@ -518,7 +520,7 @@ def _check_folds(of_rows: Sequence[Fold], cv: Any) -> None:
         if len(train) < 2 or len(held) < 1:
             raise ValueError(
                 f"fold {number} of cv={cv!r} has {len(train)} training rows and {len(held)} validation rows: a network "
-                "needs at least two and one"
+                "needs at least two training rows and one validation row"
             )
     if len(of_rows) < 2:
-        raise ValueError(f"cv={cv!r} gives {len(of_rows)} fold, and a choice needs at least two")
+        raise ValueError(f"cv={cv!r} has {len(of_rows)} fold, but cross-validation needs at least two: raise cv")

@@ -1,4 +1,4 @@
-"""Fits that go on with other rows, behind ``partial_fit``."""
+"""Fits that continue on further rows, for ``partial_fit``."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from castlereg.training.further import Ongoing, Trained, train_further
 
 
 def fit_further(request: FitRequest, data: TableData, epochs: int, model: FittedModel | None = None) -> FittedModel:
-    """Train the networks of a model further, on all rows of the data; or those of a new model, if there is none.
+    """Continue training the networks of a model on all rows of the data, or train a new model if ``model`` is None.
 
-    The preprocessing, the starting weights and how networks standardize rows are those of the first call. The graph and
-    its threshold are read anew from the last weights and the rows given. A model keeps neither rows nor a validation
-    loss.
+    The preprocessing, the starting weights and the standardization are those of the first call. The graph and its
+    threshold are updated from the current weights and rows. The model stores neither rows nor a validation loss.
     """
     if model is None:
         preprocessing, (rows,) = data.preprocessed(request.clipped)
@@ -33,7 +32,7 @@ def fit_further(request: FitRequest, data: TableData, epochs: int, model: Fitted
         check_order(preprocessing)
     else:
         if model.blend is not None:
-            raise ValueError("the networks of a refit predict, which partial_fit cannot train further: fit without it")
+            raise ValueError("partial_fit cannot continue training after a refit: fit without Recipe(refit=True)")
         preprocessing = model.preprocessing
         rows = preprocessing.in_own_order(preprocessing.coded(data.rows))
         preprocessing.warn_of_new_missing(rows.columns.cells)

@@ -1,4 +1,4 @@
-"""Folds x candidates as members of one stack, and the choice among them."""
+"""Training of all folds and candidates as members of one stack, and the choice among them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Candidate = tuple[Regularizer, ...]
 class FoldGrid:
     """Networks trained on every fold with every candidate."""
 
-    # Trained on all folds: fewer than asked for if Ctrl-C came and the rest was kept.
+    # Candidates trained on all folds; after Ctrl-C with "keep", there may be fewer than requested.
     candidates: list[Candidate]
     stacks: list[TrainedStack]  # the networks of each candidate, fold by fold
 
@@ -49,7 +49,7 @@ class FoldGrid:
         return choose(-self.losses)
 
     def of(self, folds: NDArray[np.int64]) -> FoldGrid:
-        """Keep some folds, such as those of one split."""
+        """Return some of the folds, such as those of one split."""
         return FoldGrid(self.candidates, [stack.take(folds) for stack in self.stacks])
 
     def trained(self, candidate: int) -> NDArray[np.int64]:
@@ -69,8 +69,8 @@ def choose(scores: NDArray[np.float64], strengths: Sequence[tuple[float, ...]] |
     scores : array of shape (candidates, folds)
         Higher is better.
     strengths : sequence of tuple of float, optional
-        For the one-standard-error rule: of the candidates whose mean is within one standard error of the best one's,
-        the strongest is chosen. By default the best one is.
+        For the one-standard-error rule: choose the strongest candidate whose mean is within one standard error of the
+        best one. By default, choose the best one.
 
     Examples
     --------
@@ -82,7 +82,9 @@ def choose(scores: NDArray[np.float64], strengths: Sequence[tuple[float, ...]] |
     1
     """
     means = scores.mean(axis=1)
-    if not np.isfinite(means).any():  # every candidate has a fold that failed: fewest such folds, then the best mean
+    if not np.isfinite(
+        means
+    ).any():  # every candidate has failed folds: choose by the fewest of them, then the best mean
         finite = np.isfinite(scores)
         sums = np.where(finite, scores, 0.0).sum(axis=1)
         return max(range(len(scores)), key=lambda i: (finite[i].sum(), sums[i]))
@@ -96,7 +98,7 @@ def choose(scores: NDArray[np.float64], strengths: Sequence[tuple[float, ...]] |
 
 
 def strengths_of(candidate: Sequence[Regularizer]) -> dict[str, float]:
-    """Name the strengths of a candidate's regularizers: ``L2.strength``; CASTLE's are ``reg_beta`` and ``reg_lambda``.
+    """Return a candidate's strengths by name: ``L2.strength``; those of CASTLE are ``reg_beta`` and ``reg_lambda``.
 
     Examples
     --------
@@ -132,37 +134,37 @@ def train_folds(
 ) -> FoldGrid:
     """Train one network per fold and candidate in a single run.
 
-    Early stopping uses the rows that a fold leaves out. Networks of one fold start from the same weights and see the
-    same batches, whatever their regularizers. A grid that does not fit into memory is trained in parts, which changes
-    nothing without ``halving``: networks of a stack do not see each other. With it, the candidates of a part are
-    compared.
+    Early stopping uses the rows that a fold leaves out. Networks of one fold start from the same weights and train on
+    the same batches, whatever their regularizers. A grid that does not fit into memory is trained in parts. The
+    networks of a stack are independent, so this does not change the result, except that ``halving`` compares only the
+    candidates of one part.
 
     Parameters
     ----------
     rows : Table or Source
     folds : sequence of (train_rows, validation_rows)
     plan : Plan
-        Its number of epochs is divided into the phases that each candidate needs.
+        Training plan. Its epochs are divided into the phases that each candidate needs.
     candidates : sequence of sequence of Regularizer
-        Those with the same regularizers in different strengths are one program.
+        Candidates with the same regularizers in different strengths share one program.
     seeds : sequence of SeedSequence
-        Of each fold.
+        One seed per fold.
     progress : bool or tqdm
-        Show a progress bar over the whole grid, or move one on that counts epochs.
+        Whether to show a progress bar for the whole grid; or an existing bar that counts epochs.
     most_members : int, optional
-        Networks to train at once; by default as many as fit into memory.
+        Maximum number of networks to train together; by default as many as fit into memory.
     on_interrupt : {"raise", "keep"}
-        Whether Ctrl-C raises KeyboardInterrupt, or leaves the candidates that were trained on all folds by then.
+        Whether Ctrl-C raises KeyboardInterrupt, or keeps the candidates that were trained on all folds so far.
     used : sequence of array of bool, shape (nodes,), optional
-        Columns that predict the targets in each fold; all by default.
+        Mask of the columns that predict the targets in each fold; all by default.
     halving : bool
-        Whether to stop candidates early that are clearly worse than the best one, see :func:`clearly_worse`.
+        Whether to stop candidates that are clearly worse than the best one, see :func:`clearly_worse`.
     stage : str
         Name of the run for callbacks.
     fold_names : sequence of str, optional
         Names of the folds for callbacks; ``"fold 0"`` and so on by default.
     callbacks : sequence of Callback
-        Called after epochs with what is known then; they may stop networks.
+        Functions called after epochs; they can stop networks.
     """
     grid = [tuple(candidate) for candidate in candidates]
     total = len(grid) * len(folds) * plan.max_epochs
@@ -211,10 +213,10 @@ _MARGIN = 0.1  # of the best loss
 
 
 def clearly_worse(losses: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
-    """Return which candidates to give up, given losses of shape (candidates, folds).
+    """Return which candidates to stop, given losses of shape (candidates, folds).
 
-    Those whose loss is above the best one's by a tenth and by two standard errors of the difference over folds. One
-    without a finite loss on every fold yet is not given up.
+    A candidate is stopped if its loss exceeds the best one by a tenth and by two standard errors of the difference over
+    folds. Candidates without a finite loss on every fold so far continue.
 
     Examples
     --------
@@ -224,15 +226,15 @@ def clearly_worse(losses: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     """
     means = losses.mean(axis=1)
     best = int(np.argmin(np.where(np.isfinite(means), means, np.inf)))
-    apart = losses - losses[best]
+    difference = losses - losses[best]
     with np.errstate(invalid="ignore"):  # a fold without a finite loss yet
-        error = apart.std(axis=1, ddof=1) / np.sqrt(losses.shape[1]) if losses.shape[1] > 1 else np.inf
-        worse: NDArray[np.bool_] = apart.mean(axis=1) > np.maximum(_MARGIN * means[best], _CLEARLY * error)
+        error = difference.std(axis=1, ddof=1) / np.sqrt(losses.shape[1]) if losses.shape[1] > 1 else np.inf
+        worse: NDArray[np.bool_] = difference.mean(axis=1) > np.maximum(_MARGIN * means[best], _CLEARLY * error)
     return worse
 
 
 class _Halving:
-    """Stops the members of candidates that are clearly worse, at each rung."""
+    """Callback that stops the members of clearly worse candidates at each rung."""
 
     def __init__(self, n_folds: int, max_epochs: int) -> None:
         self.n_folds = n_folds
@@ -246,7 +248,7 @@ class _Halving:
 
 
 def _names(grid: Sequence[Candidate], fold_names: Sequence[str]) -> list[list[str]]:
-    """Name the network of every candidate and fold, by the strengths that differ."""
+    """Return names of the networks of every candidate and fold, with the strengths that differ."""
     strengths = [strengths_of(candidate) for candidate in grid]
     differ = [name for name in dict.fromkeys(itertools.chain(*strengths)) if len({s.get(name) for s in strengths}) > 1]
     labels = [", ".join(f"{name}={s[name]:g}" for name in differ if name in s) for s in strengths]
@@ -260,7 +262,7 @@ def _names(grid: Sequence[Candidate], fold_names: Sequence[str]) -> list[list[st
 def _parts(
     grid: list[Candidate], n_folds: int, rows: Table | Source, plan: Plan, most_members: int | None
 ) -> list[list[tuple[int, int]]]:
-    """Cut the grid into runs of members with the same regularizers, candidate by candidate, that fit into memory."""
+    """Split the grid into runs of members with the same regularizers that fit into memory."""
     table = rows if isinstance(rows, Table) else rows.table
     by_structure: dict[Any, list[int]] = {}
     for i, candidate in enumerate(grid):
@@ -277,16 +279,16 @@ def _parts(
     return parts
 
 
-# Weights, Adam's two moments and the best weights stay; the gradient, its update and copies between calls come and go.
+# Weights, Adam's two moments and the best weights; and temporarily the gradient, its update and copies between calls.
 _COPIES_OF_WEIGHTS = 8
-_SHARE = 0.5  # of the memory that is free
-_FALLBACK = 4 * 2**30  # where the system does not say
+_SHARE = 0.5  # of the free memory
+_FALLBACK = 4 * 2**30  # bytes, if the system does not report it
 
 
 def members_that_fit(
     table: Table, hidden_layer_sizes: tuple[int, ...], regularizers: Sequence[Regularizer], memory: int | None = None
 ) -> int:
-    """Count the networks that can be trained at once, at least 1, in bytes of memory: half of what is free by default.
+    """Return how many networks can be trained together, at least 1; ``memory`` is half of the free bytes by default.
 
     Examples
     --------
@@ -302,17 +304,17 @@ def members_that_fit(
 
 
 def bytes_of_a_member(table: Table, hidden_layer_sizes: tuple[int, ...], regularizers: Sequence[Regularizer]) -> int:
-    """Estimate the memory that one network takes while it is trained: weights, batches, and the rows of an epoch."""
+    """Estimate the memory of one network during training: weights, batches, and the rows of an epoch."""
     layout = table.layout
     weights = n_weights(layout, hidden_layer_sizes, len(trained_nodes(regularizers, layout)))
     rows = len(table.inputs)
-    batches = 16 * 2 * rows  # indices of up to sixteen epochs, here and on the device
-    epoch = rows * layout.n_channels // max(1, os.cpu_count() or 1)  # of the networks in training, one per core
+    batches = 16 * 2 * rows  # indices of up to sixteen epochs, on the host and on the device
+    epoch = rows * layout.n_channels // max(1, os.cpu_count() or 1)  # for the networks in training, one per core
     return 4 * (_COPIES_OF_WEIGHTS * weights + batches + epoch)
 
 
 def n_weights(layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: int) -> int:
-    """Count the weights of a network, biases included."""
+    """Return the number of weights of a network, including biases."""
     widths = hidden_layer_sizes or (layout.output_width,)
     count = (layout.n_inputs + 1) * n_trained * widths[0]
     count += sum((fan_in + 1) * fan_out for fan_in, fan_out in itertools.pairwise(widths))
@@ -322,7 +324,7 @@ def n_weights(layout: Layout, hidden_layer_sizes: tuple[int, ...], n_trained: in
 
 
 def free_memory() -> int:
-    """Return the bytes of memory that are free, within the limit of a container."""
+    """Return the free memory in bytes, within the limit of a container."""
     try:
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
@@ -330,5 +332,5 @@ def free_memory() -> int:
     limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
     try:
         return max(0, min(free, int(limit.read_text()) - int(used.read_text())))
-    except (OSError, ValueError):  # no container, or one without a limit
+    except (OSError, ValueError):  # not in a container, or no limit
         return int(free)

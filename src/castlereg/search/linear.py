@@ -1,4 +1,4 @@
-"""The linear form, solved exactly: elastic nets and logistic regressions as networks without hidden layers."""
+"""Exact solutions of the linear form: elastic nets and logistic regressions as networks without hidden layers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from castlereg.losses import Batch, as_batch, logistic_loss, softmax_loss, squar
 from castlereg.network import Parameters
 from castlereg.training import TrainedStack
 
-# Strengths of the penalty, from the strongest down, each beginning with the solution of the one before. They span what
-# cross-validation chooses on tables of 100 to 5,000 rows.
+# Strengths of the penalty, from the strongest to the weakest; each solution starts from the previous one. They cover
+# the choices of cross-validation on tables of 100 to 5,000 rows.
 _STRENGTHS = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 _L1_SHARES = (0.1, 0.9)
 _ABSENT = -10.0  # logit of a class without training rows
@@ -30,19 +30,19 @@ _MOST_STEPS = 300
 
 @dataclass(frozen=True)
 class LinearForm:
-    """One linear candidate: how strongly its weights are penalized, and which share of that is their l1 norm."""
+    """One linear candidate: the strength of its penalty, and the share of the l1 norm in it."""
 
     strength: float
     l1_share: float
 
     @property
     def name(self) -> str:
-        """For the table of results."""
+        """Name in the table of results."""
         return f"linear, strength {self.strength:g}, l1 share {self.l1_share:g}"
 
 
 def linear_forms(layout: Layout) -> list[LinearForm]:
-    """Return the linear candidates; those of classes have only the l2 norm."""
+    """Return the linear candidates; for classes, with only the l2 norm."""
     targets = [layout.nodes[k] for k in layout.targets]
     shares = _L1_SHARES if all(node.kind == "numeric" for node in targets) else (0.0,)
     return [LinearForm(strength, share) for share in shares for strength in _STRENGTHS]
@@ -61,7 +61,7 @@ def solve_linear(table: Table, folds: Sequence[Fold], forms: Sequence[LinearForm
     Returns
     -------
     list of TrainedStack
-        Of each form, a network for every fold, with only the targets' sub-networks.
+        For each form, one network per fold, with only the targets' sub-networks.
     """
     layout = table.layout
     standardization, _ = measure(table, [train for train, _ in folds])
@@ -119,9 +119,9 @@ def _solve_numbers(
         at = [i for i, form in enumerate(forms) if form.l1_share == share]
         strengths = [forms[i].strength for i in at]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # near enough for a candidate
+            warnings.simplefilter("ignore", ConvergenceWarning)  # accurate enough for a candidate
             _, path, _ = enet_path(X, y, l1_ratio=share, alphas=strengths, tol=1e-3, max_iter=_MOST_STEPS)
-        order = np.argsort(np.argsort(strengths)[::-1])  # the path goes from the strongest down
+        order = np.argsort(np.argsort(strengths)[::-1])  # the path starts with the strongest
         weights[at, :, 0] = path.T[order]
     return weights, np.zeros((len(forms), 1))
 
@@ -155,7 +155,7 @@ def _solve_classes(
             model.fit(X, codes, sample_weight=weight * len(codes))
         if target.kind == "binary":
             weights[i, :, 0], offset[i, 0] = model.coef_[0], model.intercept_[0]
-        elif len(present) == 2:  # of more classes: half of the logit each way
+        elif len(present) == 2:  # two of several classes: half of the logit for each
             weights[i][:, present], offset[i, present] = model.coef_.T * [-0.5, 0.5], model.intercept_ * [-0.5, 0.5]
         else:
             weights[i][:, present], offset[i, present] = model.coef_.T, model.intercept_

@@ -1,7 +1,7 @@
 """The candidates of ``search="fast"`` and ``search="best"``: stages of networks, each trained as one stack.
 
 Both have the same candidates; ``"best"`` trains them on two sets of folds. The settings were chosen on five tables of
-the accuracy benchmark, on splits that it does not report; see docs/accuracy.md.
+the accuracy benchmark, with splits that the benchmark does not report; see docs/accuracy.md.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from castlereg.training.engines.protocol import EngineChoice
 _BETAS = (0.001, 0.01, 0.1)
 _CASTLE_WIDTH = 32
 _WIDTH = 64
-# The inputs that waves of a number are mixed into cost as much as plain columns: wide tables have fewer, or none.
-_EMBEDDING = ((40, 8), (100, 4))  # up to this many features, inputs of each number
-# Wide tables: each step trains the sub-networks of a few features, which are narrower, for fewer epochs.
+# Embedded inputs cost as much as plain columns, so wide tables have fewer or none.
+_EMBEDDING = ((40, 8), (100, 4))  # maximum number of features, inputs of each number
+# Wide tables: each step trains the sub-networks of a few features; networks are narrower, with fewer epochs.
 _MOST_FEATURES = 24
 _WIDE = {"width": 16, "features_per_step": 8, "epochs": 60}
 _LEARNING_RATE = 4e-3
 _PATIENCE = 40
-_EPOCHS = ((1000, 150), (10_000, 100))  # up to this many rows
+_EPOCHS = ((1000, 150), (10_000, 100))  # maximum number of rows, epochs
 _EPOCHS_OF_MORE = 50
-_FEWEST_EPOCHS, _FEATURES_OF_ALL_EPOCHS = 50, 60  # wider tables have fewer epochs, down to these
+_FEWEST_EPOCHS, _FEATURES_OF_ALL_EPOCHS = 50, 60  # wider tables have fewer epochs, down to this minimum
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Candidates that are trained together: the same plan, regularizers of different strengths."""
+    """Candidates that are trained together, with the same plan and different strengths of the regularizers."""
 
     name: str
     plan: Plan
     candidates: tuple[Candidate, ...]
-    refit: bool = False  # whether it trains on the columns that the networks of the first stage selected
+    refit: bool = False  # whether it trains on the columns selected by the first stage
 
     def label(self, number: int) -> str:
-        """Name a candidate by what distinguishes it."""
+        """Return a name that distinguishes a candidate from the others."""
         parts = [self.name]
         for regularizer in self.candidates[number]:
             if isinstance(regularizer, Castle) and regularizer.reg_beta > 0:
@@ -59,7 +59,7 @@ def pool(layout: Layout, n_rows: int, causal: bool = True, engine: EngineChoice 
     causal : bool
         Whether the first stage is CASTLE; otherwise only its sparsity, without reconstruction and acyclicity.
     engine : {"auto", "jax", "native"}
-        What trains the networks.
+        Engine that trains the networks.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def _first(plan: Plan, layout: Layout, causal: bool) -> Stage:
 
 
 def _sparse(*strengths: tuple[float, float]) -> tuple[Candidate, ...]:
-    """Return candidates of a sparse input layer and dropout, given pairs of beta and rate."""
+    """Return candidates with a sparse input layer and dropout, given pairs of beta and dropout rate."""
     return tuple(
         (Castle(reg_beta=beta, reconstruction=False, acyclicity=None), Dropout(rate)) for beta, rate in strengths
     )

@@ -1,4 +1,4 @@
-"""A search over a pool: train stage by stage on common folds, and let a greedy selection of the candidates predict."""
+"""Search over a pool: train stage by stage on the same folds, and blend the candidates by greedy selection."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from castlereg.training.loop import OnInterrupt
 
 @dataclass(frozen=True)
 class Trained:
-    """A candidate with a network for every fold."""
+    """A candidate with one network per fold."""
 
     name: str
     stage: str
     candidate: Candidate  # empty for the linear form
     stack: TrainedStack
     networks: Networks
-    predicted: Sequence[NDArray[np.float64]]  # of held-out rows, each by the network that was not trained on it
-    loss: float  # of these rows
+    predicted: Sequence[NDArray[np.float64]]  # held-out rows, each predicted by the network that was not trained on it
+    loss: float  # of the held-out rows
     row_losses: NDArray[np.float64]  # (rows,)
     seconds: float
 
@@ -52,17 +52,17 @@ class Trained:
 
 @dataclass
 class PoolRun:
-    """The search as it goes: what was trained so far."""
+    """State of a search: the candidates trained so far."""
 
     rows: Assignment
     held_out: HeldOut
     losses: RowLosses
     trained: list[Trained] = field(default_factory=list)
-    used: NDArray[np.bool_] | None = None  # (folds, columns), which the refit kept; in the user's order
+    used: NDArray[np.bool_] | None = None  # (folds, columns), selected for the refit, in the user's order
 
     @classmethod
     def of(cls, rows: Assignment) -> PoolRun:
-        """Begin with the held-out rows of the folds."""
+        """Create a search with the held-out rows of the folds."""
         held_out = rows.held_out(np.arange(len(rows.folds)))
         return cls(rows, held_out, RowLosses(rows.preprocessing.targets, held_out.truth, held_out.weight))
 
@@ -75,7 +75,7 @@ class PoolRun:
         time_limit: float | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        """Solve the linear forms, then train stage by stage; stop at the time limit, or by Ctrl-C if that is kept."""
+        """Solve the linear forms, then train stage by stage until the time limit or, with "keep", Ctrl-C."""
         limit = None if time_limit is None else TimeLimit(time_limit)
         callbacks = callbacks if limit is None else (*callbacks, limit)
         table = self.rows.source
@@ -89,16 +89,16 @@ class PoolRun:
                 try:
                     interrupted = self._train(table, stage, bar, on_interrupt, callbacks)
                 except KeyboardInterrupt:
-                    if on_interrupt == "raise" or not number:  # without a network there is no graph
+                    if on_interrupt == "raise" or not number:  # the first stage is needed for a graph
                         raise
                     interrupted = True
                 except FloatingPointError as error:
                     if number == len(stages) - 1 and not self.networks:
                         raise
-                    warn_user(f"the candidates of {stage.name!r} are left out: {error}", ConvergenceWarning)
+                    warn_user(f"the candidates of stage {stage.name!r} are skipped: {error}", ConvergenceWarning)
                     continue
                 if interrupted:
-                    warn_user(f"the search was interrupted: {len(self.trained)} candidates were trained and are used")
+                    warn_user(f"the search was interrupted: the {len(self.trained)} candidates trained so far are used")
                     break
 
     def _solve_linear(self, table: Table) -> None:
@@ -117,7 +117,7 @@ class PoolRun:
     def _train(
         self, table: Table, stage: Stage, bar: Any, on_interrupt: OnInterrupt, callbacks: Sequence[Callback]
     ) -> bool:
-        """Train the candidates of a stage; return whether Ctrl-C ended it."""
+        """Train the candidates of a stage; return whether Ctrl-C interrupted it."""
         begun, before = time.perf_counter(), bar.n
         all_epochs = len(stage.candidates) * len(self.rows.folds) * stage.plan.max_epochs
         used = self._selected() if stage.refit else None
@@ -147,9 +147,9 @@ class PoolRun:
         return any(stack.interrupted for stack in grid.stacks)
 
     def _selected(self) -> list[NDArray[np.bool_]] | None:
-        """Select the columns of each fold by the best candidate of the first stage, as masks of nodes.
+        """Select the columns of each fold with the best candidate of the first stage; return masks of nodes.
 
-        None if there is nothing to refit: no such candidate, or one that needs all columns that it may use.
+        None if there is nothing to refit: no such candidate, or one that needs all of its columns.
         """
         if not self.networks:
             return None
@@ -170,14 +170,14 @@ class PoolRun:
             )
 
     def blend(self) -> tuple[Blend, NDArray[np.float64]]:
-        """Select candidates greedily; return those that predict, and the weights of all."""
+        """Select candidates greedily; return their blend, and the weights of all candidates."""
         weights = greedy_weights([candidate.predicted for candidate in self.trained], self.losses)
         chosen = np.flatnonzero(weights)
         parts = tuple(targets_only(self.trained[i].networks) for i in chosen)
         return Blend(parts, weights[chosen], tuple(self.trained[i].name for i in chosen)), weights
 
     def results(self, weights: NDArray[np.float64]) -> dict[str, Any]:
-        """Lay out what is known of all candidates, as scikit-learn's searches do and with more columns."""
+        """Return the results of all candidates in the format of scikit-learn's searches, with more columns."""
         by_fold = [
             -np.array([candidate.row_losses[rows].mean() for rows in self.held_out.by_member])
             for candidate in self.trained

@@ -1,4 +1,4 @@
-"""What a fit is asked for, and what the data of a fit must offer."""
+"""The request for a fit, and the interface of its data."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ class CrossValidation:
 
     cv: Any  # number of folds, splitter or iterable of splits
     y: Any = None  # for the splitter, in the user's order
-    groups: ArrayLike | None = None  # likewise
+    groups: ArrayLike | None = None  # for the splitter, in the user's order
     is_classifier: bool = False
-    score: Score | None = None  # of a model on some of the user's rows, higher is better; None: by validation loss
+    score: Score | None = None  # of a model on some of the user's rows, higher is better; None for the validation loss
     one_standard_error: bool = False  # choose the strongest candidate within one standard error of the best
-    repeats: int = 1  # times that the rows are cut into folds anew, or that a splitter's folds are trained
-    pool: bool = False  # whether the candidates are those of a pool and predict together, not those given
-    causal: bool = True  # whether the pool has the terms of CASTLE
+    repeats: int = 1  # number of new sets of folds, or of repeated trainings of a splitter's folds
+    pool: bool = False  # whether to search a pool and blend its candidates, instead of those of the request
+    causal: bool = True  # whether the pool includes the terms of CASTLE
     time_limit: float | None = None  # of a pool, in seconds
 
 
 @dataclass(frozen=True)
 class FoldRows:
-    """The folds of cross-validation, which :class:`castlereg.fitted.FoldBook` keeps."""
+    """The folds of cross-validation, which :class:`castlereg.fitted.FoldBook` stores."""
 
     folds: list[Fold]  # in the user's order of rows
     seeds: list[int]
@@ -59,7 +59,7 @@ class Assignment(ABC):
     preprocessing: Preprocessing
     source: Table | Source
     folds: Sequence[Fold]  # training and validation rows of each network of a candidate
-    seeds: Sequence[np.random.SeedSequence]  # of each
+    seeds: Sequence[np.random.SeedSequence]  # of each network
     fold_rows: FoldRows | None = field(default=None, kw_only=True)  # of cross-validation
 
     @property
@@ -68,7 +68,7 @@ class Assignment(ABC):
         return None
 
     def with_edges(self, edges: EdgeRules) -> Self:
-        """Return the same rows with rules for the edges, in the order of the nodes."""
+        """Return the same rows with edge rules, in the order of the nodes."""
         if isinstance(self.source, Table):
             return replace(self, source=replace(self.source, edges=edges))
         return replace(self, source=self.source.with_edges(edges))
@@ -87,7 +87,7 @@ class Assignment(ABC):
 
     @abstractmethod
     def counts(self, fold: int | None = None) -> list[NDArray[np.int64]]:
-        """Count the rows of each class of every target, or all rows of a numeric one; or a fold's training rows."""
+        """Return the number of rows of each class of every target, or of all rows; of a fold, of its training rows."""
 
 
 class Data(Protocol):
@@ -103,19 +103,19 @@ class Data(Protocol):
 
 @dataclass(frozen=True)
 class FitRequest:
-    """What to fit, and how."""
+    """The data, the training plan and the candidates of a fit."""
 
     data: Data  # castlereg.search.fit.TableData or castlereg.search.file_data.FileData
     plan: Plan
-    candidates: Sequence[Candidate]  # to choose among; one without cross-validation
+    candidates: Sequence[Candidate]  # to choose among; a single one without cross-validation
     seed: np.random.SeedSequence
     edges: EdgeRules | None = None  # in the user's order
     clipped: bool = False  # whether numeric columns are clipped
     validation_fraction: float = 0.1  # share of rows held out for early stopping, without cross-validation
     n_members: int = 1  # networks with different seeds, without cross-validation
-    bootstrap: bool = False  # whether each of them has its own training rows, drawn with replacement
+    bootstrap: bool = False  # whether each network has its own bootstrap sample of the training rows
     cross_validation: CrossValidation | None = None
-    refit: bool = False  # whether networks are trained anew, without CASTLE, on the columns that it found useful
+    refit: bool = False  # whether to train new networks, without CASTLE, on the columns that it selected
     verbose: bool = False
-    on_interrupt: OnInterrupt = "raise"  # whether Ctrl-C raises, or ends the fit with the best so far
-    callbacks: Sequence[Callback] = ()  # called after epochs; they may stop networks
+    on_interrupt: OnInterrupt = "raise"  # whether Ctrl-C raises, or ends the fit with the best networks so far
+    callbacks: Sequence[Callback] = ()  # called after epochs; they can stop networks
