@@ -98,6 +98,6 @@ def test_a_saved_model_predicts_the_same_without_its_regularizer(tmp_path: Path)
     model = NetworkRegressor([ReleasedCastle(5.0)], max_epochs=2, random_state=0).fit(X, y)
     with pytest.warns(UserWarning, match="is not saved: ReleasedCastle objects can only be pickled"):
         save(model, tmp_path / "model.castle")
-    with pytest.warns(UserWarning, match="does not hold the option regularizers"):
+    with pytest.warns(UserWarning, match="does not contain the option regularizers"):
         loaded = load(tmp_path / "model.castle")
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))

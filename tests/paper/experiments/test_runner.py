@@ -142,7 +142,7 @@ def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
     pytest.importorskip("distributed")
     monkeypatch.setattr(dask_cluster, "_PATIENCE", "1s")
     with (
-        pytest.raises(ConnectionError, match=r"no Dask scheduler answers at tcp://127.0.0.1:9"),
+        pytest.raises(ConnectionError, match=r"no Dask scheduler responds at tcp://127.0.0.1:9"),
         on_cluster("tcp://127.0.0.1:9"),
     ):
         pass

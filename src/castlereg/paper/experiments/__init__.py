@@ -1,4 +1,4 @@
-"""The paper's tables and figures, each of which can be run again: ``castlereg experiment NAME``."""
+"""Experiments that reproduce the paper's tables and figures: ``castlereg experiment NAME``."""
 
 from castlereg.paper.experiments.description import SCALES, Experiment, Scale, Verdict
 from castlereg.paper.experiments.registry import EXPERIMENTS, experiment_named

@@ -1,4 +1,4 @@
-"""Table 7: CASTLE with some of its terms, and the column that the paper lacks: only the sparsity."""
+"""Table 7: CASTLE with some of its terms, and with only the sparsity term, which the paper does not have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from castlereg.regularizers import Castle
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# L is the reconstruction, R acyclicity, V sparsity, as in the paper's table.
+# L is reconstruction, R acyclicity and V sparsity, as in the table of the paper.
 PARTS: dict[str, Candidates] = {
     "V": castle_candidates(reconstruction=False, acyclicity=None),
     "L + V": castle_candidates(acyclicity=None),
@@ -33,12 +33,12 @@ _TASKS: dict[str, RealTables] = {"regression": RealRegression(), "classification
 
 
 class Ablation(Experiment):
-    """Which term pays where."""
+    """The contribution of each term, table by table."""
 
     name = "ablation"
     title = "Ablation of CASTLE's terms"
     shown_in = "Table 7"
-    sources = ("real_regression", "real_classification")  # the whole of CASTLE, and none of it
+    sources = ("real_regression", "real_classification")  # they provide CASTLE with all terms and with none
 
     def units(self, scale: Scale) -> list[Settings]:
         """List table x split x part."""
@@ -63,12 +63,12 @@ class Ablation(Experiment):
         )
 
     def cost(self, settings: Settings) -> float:
-        """Guess by the whole of CASTLE."""
+        """Estimate from the cost of CASTLE with all terms."""
         whole = _TASKS[str(settings["task"])].cost({**settings, "method": "CASTLE"})
         return whole * {"V": 0.2, "L + R": 0.3}.get(str(settings["part"]), 1.0)
 
     def _joined(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Put the parts beside the whole and the baseline, on the splits that all of them have."""
+        """Join the parts with CASTLE and the baseline, on the splits that all of them have."""
         parts = results[results["experiment"] == self.name]
         others = results[results["method"].isin(["CASTLE", "Baseline"])]
         task = others["experiment"].str.removeprefix("real_")
@@ -78,7 +78,7 @@ class Ablation(Experiment):
         return both[complete]
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Mean scores by table and part, the paper's beside them."""
+        """Average scores by table and part, and add those of the paper."""
         both = self._joined(results)
         frame = both.groupby(["task", "table", "part"], sort=False).agg(
             splits=("split", "nunique"), ours=("score", "mean"), sd=("score", "std")
@@ -100,7 +100,7 @@ class Ablation(Experiment):
         return frame.iloc[np.lexsort((frame["part"].map(order), keys[1], keys[0]))].reset_index(drop=True)
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw what each part gains over the plain network."""
+        """Draw the gain of each part over the plain network."""
         import matplotlib.pyplot as plt
 
         frame = self.summary(results)
@@ -108,11 +108,11 @@ class Ablation(Experiment):
         tasks = list(dict.fromkeys(frame["task"]))
         figure, axes = plt.subplots(1, len(tasks), figsize=(5 * len(tasks), 3.8), layout="constrained", squeeze=False)
         for ax, task in zip(axes.flat, tasks, strict=True):
-            own = frame[frame["task"] == task].pivot_table(index="table", columns="part", values="ours", sort=False)
+            scores = frame[frame["task"] == task].pivot_table(index="table", columns="part", values="ours", sort=False)
             if task == "regression":
-                gain, label = 100 * (1 - own[order].div(own[_NONE], axis=0)), "lower error than plain, %"
+                gain, label = 100 * (1 - scores[order].div(scores[_NONE], axis=0)), "error below the plain network, %"
             else:
-                gain, label = own[order].sub(own[_NONE], axis=0), "AUROC above plain"
+                gain, label = scores[order].sub(scores[_NONE], axis=0), "AUROC above the plain network"
             for k, part in enumerate(order):
                 ax.bar(np.arange(len(gain)) + 0.16 * (k - 2), gain[part], 0.15, label=part, zorder=2)
             ax.axhline(0, color="black", lw=0.8)
@@ -123,37 +123,38 @@ class Ablation(Experiment):
         return figure
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Judge whether the whole is better than its parts."""
+        """Judge whether all terms together are better than some of them."""
         frame = self.summary(results)
         best = frame.loc[frame.groupby(["task", "table"], sort=False)["place"].idxmin()]
         whole = best["part"] == _WHOLE
         places = frame.groupby("part")["place"].mean().sort_values()
-        seen = ", ".join(f"{part} {place:.2f}" for part, place in places.items())
+        mean_places = ", ".join(f"{part} {place:.2f}" for part, place in places.items())
         by_part = frame.pivot_table(index=["task", "table"], columns="part", values="place", sort=False)
         without = {"reconstruction": "R + V", "acyclicity": "L + V", "sparsity": "L + R"}
         better = {term: by_part[_WHOLE] < by_part[part] for term, part in without.items()}
-        pays = "; ".join(
-            f"{term} on {int(one.sum())} of {len(one)} ({', '.join(table for _, table in one[one].index) or 'none'})"
-            for term, one in better.items()
+        by_term = "; ".join(
+            f"{term} on {int(pays.sum())} of {len(pays)} "
+            f"({', '.join(table for _, table in pays[pays].index) or 'none'})"
+            for term, pays in better.items()
         )
-        majority = [term for term, one in better.items() if one.mean() > 0.5]
+        majority = [term for term, pays in better.items() if pays.mean() > 0.5]
         return [
             Verdict(
                 "all three terms together are best on every table",
                 "reproduced" if whole.all() else "partly" if places.index[0] == _WHOLE else "not reproduced",
-                f"best on {int(whole.sum())} of {len(best)} tables; mean place among {len(places)} (1 is best): {seen}",
+                f"best on {int(whole.sum())} of {len(best)} tables; mean place among {len(places)} (1 is best): "
+                f"{mean_places}",
             ),
             Verdict(
-                "each of the three terms pays",
+                "each of the three terms improves the predictions",
                 "reproduced" if len(majority) == len(without) else "partly" if majority else "not reproduced",
-                f"tables on which leaving a term out makes the whole worse: {pays}",
+                f"tables on which CASTLE is worse without a term: {by_term}",
             ),
         ]
 
     def notes(self) -> str:
-        """Say what the letters are."""
+        """Explain the letters."""
         return (
-            "L reconstruction, R acyclicity, V sparsity of the input layers; 'none' is the plain network, and "
-            "'V' a column "
-            "that the paper does not have. Same rows, folds and starting weights for all."
+            "L is reconstruction, R acyclicity and V sparsity of the input layers; 'none' is the plain network. The "
+            "paper does not have the column 'V'. All use the same rows, folds and initial weights."
         )

@@ -13,21 +13,21 @@ _VARIANTS = {"BC": ("default", "classification")}
 
 
 class DatasetTable(Experiment):
-    """What the loaders give beside what the paper prints."""
+    """Sizes of the loaded tables, compared with those printed in the paper."""
 
     name = "dataset_table"
     title = "Real tables"
     shown_in = "Table 8"
 
     def units(self, scale: Scale) -> list[Settings]:
-        """List the tables that can be had; the bundled ones at the quick scale."""
+        """List the available tables; at the quick scale, the bundled ones."""
         if scale == "quick":
             return [{"table": name, "variant": "default"} for name in ("diabetes", "iris")]
         names = [name for name in printed.SIZES if name not in _NOT_PUBLIC]
-        return [{"table": name, "variant": one} for name in names for one in _VARIANTS.get(name, ("default",))]
+        return [{"table": name, "variant": variant} for name in names for variant in _VARIANTS.get(name, ("default",))]
 
     def measure(self, settings: Settings) -> list[Record]:
-        """Load and count."""
+        """Load a table and count its rows, columns and missing values."""
         data = load(str(settings["table"]), variant=str(settings["variant"]))
         text = int(sum(not pd.api.types.is_numeric_dtype(dtype) for dtype in data.X.dtypes))
         return [
@@ -43,7 +43,7 @@ class DatasetTable(Experiment):
         ]
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Put the printed sizes beside ours."""
+        """Add the printed sizes to ours."""
         columns = [
             "table",
             "name",
@@ -60,7 +60,7 @@ class DatasetTable(Experiment):
         return frame.assign(**{"paper's rows": sizes.str[0], "paper's columns": sizes.str[1]})
 
     def draw(self, results: pd.DataFrame) -> None:
-        """Nothing to draw."""
+        """Draw nothing."""
         return
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
@@ -69,13 +69,14 @@ class DatasetTable(Experiment):
         frame = frame[frame["paper's rows"] != ""]
         other = frame[frame["rows"] != frame["paper's rows"]]
         printed_rows = "paper's rows"
-        seen = ", ".join(f"{row['table']} {row['rows']} for {row[printed_rows]}" for _, row in other.iterrows())
+        differing = ", ".join(
+            f"{row['table']} {row['rows']} instead of {row[printed_rows]}" for _, row in other.iterrows()
+        )
         return [
             Verdict(
                 "the printed sizes",
                 "partly",
-                f"rows agree but for {seen or 'none'}; the paper counts the target and identifiers among the "
-                "features of some "
-                "tables and not of others; ME could not be had and MG is private",
+                f"the numbers of rows agree except for {differing or 'none'}; the paper counts the target and "
+                "identifiers as features in some tables and not in others; ME was not available and MG is private",
             )
         ]

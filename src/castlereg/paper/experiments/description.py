@@ -1,4 +1,4 @@
-"""What an experiment is: units of work that can be run anywhere and in any order, and what is made of their results."""
+"""Interface of an experiment: units of work that run anywhere and in any order, and summaries of their results."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Judgement = Literal["reproduced", "partly", "not reproduced", "cannot be met", "
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim of the paper.
+    """The verdict on a claim of the paper.
 
     Parameters
     ----------
     claim : str
-        In our words.
+        The claim in our words.
     judgement : {"reproduced", "partly", "not reproduced", "cannot be met", "not in the paper"}
     reason : str
-        With the figures that decide.
+        The reason, with the deciding figures.
     """
 
     claim: str
@@ -39,19 +39,19 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Experiment(ABC):
-    """One table or figure of the paper, or beyond it.
+    """One table or figure of the paper, or an experiment beyond it.
 
-    A *unit* is a flat mapping of settings, everything that its result depends on: the same settings give the same
-    records, on any process or machine of one kind. Results are therefore kept under the unit's settings, whichever
-    scale asked for them.
+    A *unit* is a flat mapping of all settings that its result depends on: the same settings give the same records, in
+    any process and on any machine of the same kind. Results are therefore stored by the settings of the unit, and all
+    scales share them.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    shown_in: ClassVar[str]  # where in the paper
-    revision: ClassVar[int] = 1  # to be raised when the same settings would give other records
-    sources: ClassVar[tuple[str, ...]] = ()  # experiments whose results this one reads beside its own
-    timed: ClassVar[bool] = False  # whether it measures seconds: its units must not run side by side
+    shown_in: ClassVar[str]  # table or figure of the paper
+    revision: ClassVar[int] = 1  # increase it when the same settings give other records
+    sources: ClassVar[tuple[str, ...]] = ()  # experiments whose results this one also reads
+    timed: ClassVar[bool] = False  # whether it measures seconds, so its units must not run in parallel
 
     @abstractmethod
     def units(self, scale: Scale) -> list[Settings]:
@@ -59,30 +59,30 @@ class Experiment(ABC):
 
     @abstractmethod
     def measure(self, settings: Settings) -> list[Record]:
-        """Run a unit: return records of plain numbers and text."""
+        """Run a unit; return records of plain numbers and text."""
 
     @abstractmethod
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Put the records of all units, with their settings as columns, into the table that people read."""
+        """Summarize the records of all units, with their settings as columns, in a readable table."""
 
     @abstractmethod
     def draw(self, results: pd.DataFrame) -> Figure | None:
-        """Draw the figure, in the paper's form where it has one."""
+        """Draw the figure, in the form of the paper if it has one."""
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
         """Judge the paper's claims."""
         return []
 
     def cost(self, settings: Settings) -> float:
-        """Guess the seconds of a unit on one core."""
+        """Estimate the seconds of a unit on one core."""
         return 1.0
 
     def notes(self) -> str:
-        """Say what a reader of the table must know."""
+        """Return notes for readers of the table."""
         return ""
 
     def item(self, settings: Settings) -> dict[str, Any]:
-        """Return a unit as a work item, everything that its results depend on."""
+        """Return a unit as a work item, with everything that its results depend on."""
         return {"experiment": self.name, "revision": self.revision, "settings": dict(settings)}
 
 
@@ -96,4 +96,6 @@ def table_of(units: list[Settings], records: list[list[Record]]) -> pd.DataFrame
     0  1   0.50
     1  2   0.25
     """
-    return pd.DataFrame([{**unit, **one} for unit, of_unit in zip(units, records, strict=True) for one in of_unit])
+    return pd.DataFrame(
+        [{**unit, **record} for unit, of_unit in zip(units, records, strict=True) for record in of_unit]
+    )

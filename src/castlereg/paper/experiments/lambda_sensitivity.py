@@ -20,14 +20,14 @@ LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 class LambdaSensitivity(Experiment):
-    """Only CASTLE, on random graphs of random sizes."""
+    """CASTLE with five values of lambda, on random graphs of random sizes."""
 
     name = "lambda_sensitivity"
     title = "Sensitivity to lambda"
     shown_in = "Figure 4"
 
     def units(self, scale: Scale) -> list[Settings]:
-        """List graph x lambda; sizes are drawn by the graph's number."""
+        """List graph x lambda; the number of the graph is the seed of its size."""
         if scale == "quick":
             n_draws, largest, rows, cv, epochs = 1, 6, (100, 101), 2, 3
         elif scale == "standard":
@@ -46,7 +46,7 @@ class LambdaSensitivity(Experiment):
         return units
 
     def measure(self, settings: Settings) -> list[Record]:
-        """Score one lambda, beta chosen by validation, on 2000 test rows."""
+        """Score one lambda on 2000 test rows, with beta chosen by validation."""
         X, y = world_rows(settings, n_test_rows=2000)
         return fold_scores(
             X,
@@ -61,7 +61,7 @@ class LambdaSensitivity(Experiment):
         )
 
     def cost(self, settings: Settings) -> float:
-        """Guess by nodes, rows and folds."""
+        """Estimate from nodes, rows and folds."""
         return 1 + castle_cost(settings)
 
     def _ranked(self, results: pd.DataFrame) -> pd.DataFrame:
@@ -69,14 +69,14 @@ class LambdaSensitivity(Experiment):
         return results.assign(rank=ranks(results, ["draw", "fold"]))
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Average ranks by lambda."""
+        """Average the ranks of each lambda."""
         groups = self._ranked(results).groupby("reg_lambda", sort=True)
         return groups.agg(
             graphs=("draw", "nunique"), error=("score", "mean"), rank=("rank", "mean"), sd=("rank", "std")
         ).reset_index()
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw average rank against log lambda."""
+        """Draw average rank against lambda on a logarithmic axis."""
         import matplotlib.pyplot as plt
 
         frame = self.summary(results)
@@ -90,12 +90,12 @@ class LambdaSensitivity(Experiment):
         """Judge the choice of lambda = 1."""
         frame = self.summary(results).set_index("reg_lambda")
         best = frame["rank"].idxmax()
-        seen = ", ".join(f"{value:g}: {rank:.2f}" for value, rank in frame["rank"].items())
+        ranked = ", ".join(f"{value:g}: {rank:.2f}" for value, rank in frame["rank"].items())
         near = frame["rank"].max() - frame.loc[1.0, "rank"] < 0.25
         return [
             Verdict(
                 "lambda = 1 is the best choice",
                 "reproduced" if best == 1 else "partly" if near else "not reproduced",
-                f"average rank of five (5 is best) {seen}",
+                f"average rank among five values (5 is best): {ranked}",
             )
         ]

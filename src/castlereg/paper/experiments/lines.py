@@ -1,4 +1,4 @@
-"""Average ranks against something that grows, drawn as the paper draws them."""
+"""Line charts of average ranks against a growing quantity, in the form of the paper."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def rank_lines(ranked: pd.DataFrame, x: str, label: str, n_methods: int) -> Figu
     ranked : DataFrame
         Columns ``method``, ``rank`` (the best has the highest) and ``x``.
     x : str
-        What grows.
+        Column of the growing quantity.
     label : str
-        Of the axis.
+        Label of the axis.
     n_methods : int
 
     Returns
@@ -47,11 +47,11 @@ def rank_lines(ranked: pd.DataFrame, x: str, label: str, n_methods: int) -> Figu
 
     means = ranked.pivot_table(index=x, columns="method", values="rank", aggfunc="mean", sort=True)
     figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    place = np.arange(len(means))
+    positions = np.arange(len(means))
     for method in sorted(means.columns, key=lambda name: name == "CASTLE"):
         strong = method == "CASTLE"
         ax.plot(
-            place,
+            positions,
             means[method],
             "o-",
             color=COLOURS.get(method, "#adb5bd"),
@@ -60,7 +60,7 @@ def rank_lines(ranked: pd.DataFrame, x: str, label: str, n_methods: int) -> Figu
             alpha=1 if strong else 0.85,
             label=method,
         )
-    ax.set_xticks(place, [f"{value:g}" if isinstance(value, int | float) else str(value) for value in means.index])
+    ax.set_xticks(positions, [f"{value:g}" if isinstance(value, int | float) else str(value) for value in means.index])
     ax.set(xlabel=label, ylabel=f"average rank ({n_methods} is best)", ylim=(0.5, n_methods + 0.5))
     ax.grid(axis="y", color="#eeeeee")
     ax.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""What the experiment ``when_it_pays`` makes of its results: gains, a map of them, and a rule of thumb."""
+"""Analysis of the experiment ``when_it_pays``: gains, a map of the gains, and a rule of thumb."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PLAIN: Final = "plain"
 WHOLE: Final = "L + R + V"
 CELL: Final = ["source", "function", "noise", "n_columns", "n_rows", "extra"]
 _FACTS: Final = ["rows", "columns", "redundancy", "unrelated", "linear", "flexible"]
-_LEAVES, _SMALLEST_LEAF = 6, 0.08  # of the rule; the second as a share of the cases
+_LEAVES, _SMALLEST_LEAF = 6, 0.08  # of the rule; the smallest leaf as a share of the cases
 
 
 def by_draw(results: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per table that was drawn: its cell, its facts, and the gain of every part over plain, in %."""
+    """Return one row per drawn table: its cell, its facts, and the gain of each part over the plain network, in %."""
     cells = [name for name in CELL if name in results]
     index = [*cells, "draw", *_FACTS]
     table = results.groupby(index, sort=False, dropna=False).ngroup().rename("table")
@@ -32,7 +32,7 @@ def by_draw(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def gains(results: pd.DataFrame) -> pd.DataFrame:
-    """Return mean gain and its standard error over draws, cell by cell, and the part that gains most."""
+    """Return the mean gain and its standard error over draws for each cell, and the part with the largest gain."""
     frame = by_draw(results)
     parts = [name for name in ("V", "R + V", "L + V", WHOLE) if name in frame]
     groups = frame.groupby([name for name in CELL if name in frame], sort=False, dropna=False)
@@ -44,7 +44,7 @@ def gains(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def gain_map(results: pd.DataFrame) -> Figure:
-    """Draw the gain of CASTLE, and below it what the causal terms add to the sparsity: rows against extra columns."""
+    """Draw the gain of CASTLE, and below it the gain of the causal terms over sparsity: rows against extra columns."""
     import matplotlib.pyplot as plt
 
     frame = by_draw(results)
@@ -60,25 +60,26 @@ def gain_map(results: pd.DataFrame) -> Figure:
     for ax in axes.flat:
         ax.set_axis_off()
     for k, value in enumerate((WHOLE, "causal terms")):
-        for place, panel in enumerate(panels):
-            ax = axes[k * height + place // columns, place % columns]
+        for position, panel in enumerate(panels):
+            ax = axes[k * height + position // columns, position % columns]
             ax.set_axis_on()
-            own = frame[frame["panel"] == panel].pivot_table(
+            means = frame[frame["panel"] == panel].pivot_table(
                 index="extra", columns="n_rows", values=value, aggfunc="mean", sort=False
             )
-            own = own[sorted(own.columns)]
-            image = ax.imshow(own, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
-            for (i, j), gain in np.ndenumerate(own.to_numpy()):
+            means = means[sorted(means.columns)]
+            image = ax.imshow(means, cmap="RdBu", vmin=-limit, vmax=limit, aspect="auto")
+            for (i, j), gain in np.ndenumerate(means.to_numpy()):
                 colour = "white" if abs(gain) > 0.6 * limit else "black"
                 ax.text(j, i, f"{gain:.0f}", ha="center", va="center", fontsize=7, color=colour)
-            ax.set_xticks(range(own.shape[1]), [str(rows) for rows in own.columns], fontsize=6)
-            ax.set_yticks(range(own.shape[0]), list(own.index) if place % columns == 0 else [""] * len(own), fontsize=7)
+            ax.set_xticks(range(means.shape[1]), [str(rows) for rows in means.columns], fontsize=6)
+            labels = list(means.index) if position % columns == 0 else [""] * len(means)
+            ax.set_yticks(range(means.shape[0]), labels, fontsize=7)
             ax.set_title(panel, fontsize=7)
             ax.tick_params(length=0)
     figure.colorbar(image, ax=axes, shrink=0.5, label="%", fraction=0.02)
     figure.suptitle(
-        f"Upper {height} rows: lower error of CASTLE than of the plain network, %. "
-        f"Lower {height}: what acyclicity and reconstruction add to the sparsity, %. Across: training rows.",
+        f"Upper {height} rows: error of CASTLE below the plain network, %. "
+        f"Lower {height}: gain of acyclicity and reconstruction over sparsity, %. Horizontal axis: training rows.",
         fontsize=9,
     )
     return figure
@@ -92,9 +93,9 @@ def _world_labels(frame: pd.DataFrame) -> pd.Series:
 
 
 def rule_of(results: pd.DataFrame) -> dict[str, Any]:
-    """Learn questions that separate tables with large gains from those with small ones: a small regression tree."""
+    """Learn a small regression tree, whose questions separate tables with large gains from those with small gains."""
     frame = by_draw(results)
-    facts = _asked(frame)
+    facts = _question_table(frame)
     gain = frame[WHOLE].to_numpy()
     tree = DecisionTreeRegressor(
         criterion="absolute_error", max_leaf_nodes=_LEAVES, min_samples_leaf=_SMALLEST_LEAF, random_state=0
@@ -117,13 +118,13 @@ def rule_of(results: pd.DataFrame) -> dict[str, Any]:
     return node(0)
 
 
-def _asked(frame: pd.DataFrame) -> pd.DataFrame:
+def _question_table(frame: pd.DataFrame) -> pd.DataFrame:
     facts = [TableFacts(**{name: row[name] for name in _FACTS}) for row in frame.to_dict(orient="records")]
     return pd.DataFrame([{name: getattr(of_table, name) for name in QUESTIONS} for of_table in facts])
 
 
 def check_of(rule: dict[str, Any], results: pd.DataFrame) -> dict[str, float]:
-    """Compare a rule with the gains on tables that it has not seen."""
+    """Compare a rule with the gains on tables that were not used to learn it."""
     frame = by_draw(results)
     records = frame.to_dict(orient="records")
     expected = [expected_gain(TableFacts(**{name: row[name] for name in _FACTS}), rule) for row in records]
@@ -141,14 +142,14 @@ def check_of(rule: dict[str, Any], results: pd.DataFrame) -> dict[str, float]:
 
 
 def rule_on_others(rule: dict[str, Any], results: pd.DataFrame) -> str:
-    """Say how a rule does on other tables."""
+    """Return a sentence on the performance of a rule on other tables."""
     if results.empty:
-        return "no other tables were run"
+        return "no results on other tables"
     check = check_of(rule, results)
     return (
-        f"on {check['tables']:.0f} tables that had no part in the rule ({check['cases']:.0f} cases): rank correlation "
-        f"of expected and measured gain {check['rank correlation']:.2f}; {100 * check['inside the range']:.0f} % of "
-        f"the gains are within the range that should hold 80 %; median gain "
-        f"{check['gain where more is expected']:.1f} % where the rule expects more than usual, "
-        f"{check['gain elsewhere']:.1f} % elsewhere"
+        f"on {check['tables']:.0f} tables that were not used to learn the rule ({check['cases']:.0f} cases): rank "
+        f"correlation of expected and measured gain {check['rank correlation']:.2f}; "
+        f"{100 * check['inside the range']:.0f} % of the gains are within the 80 % range; median gain "
+        f"{check['gain where more is expected']:.1f} % on tables with an expected gain above the median, "
+        f"{check['gain elsewhere']:.1f} % on the others"
     )

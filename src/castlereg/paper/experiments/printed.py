@@ -1,4 +1,4 @@
-"""Figures that the paper prints: mean and standard deviation, by row and column of its tables."""
+"""Figures printed in the paper: mean and standard deviation, by row and column of its tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _METHODS = ("Baseline", "L1", "L2", "Dropout 0.2", "Dropout 0.5", "SAE", "Batch 
 
 
 def _table(rows: dict[str, str], columns: tuple[object, ...]) -> pd.DataFrame:
-    """Read "mean sd" pairs; a dash stands for a cell that the paper leaves out."""
+    """Parse "mean±sd" pairs; a dash marks a cell that the paper leaves out."""
     cells = [
         {"row": row, "column": column, "mean": float(pair.split("±")[0]), "sd": float(pair.split("±")[1])}
         for row, line in rows.items()
@@ -39,7 +39,7 @@ NONLINEAR_TOY: Final = _table(
     (500, 1000, 5000),
 )
 
-# Table 4, by number of rows; the baseline has no row there
+# Table 4, by number of rows; it has no row for the baseline
 LINEAR_TOY: Final = _table(
     {
         "L1": "1.413±0.091 1.210±0.045 1.051±0.009 1.022±0.005 1.004±0.006",
@@ -97,7 +97,7 @@ CLASSIFICATION: Final = _table(
     _METHODS,
 )
 
-# Table 7, by what is left of CASTLE: L the reconstruction, R acyclicity, V sparsity
+# Table 7, by the remaining terms of CASTLE: L reconstruction, R acyclicity, V sparsity
 ABLATION_COLUMNS = ("L + V", "R + V", "L + R", "L + R + V")
 ABLATION_REGRESSION: Final = _table(
     {
@@ -122,7 +122,7 @@ ABLATION_CLASSIFICATION: Final = _table(
     ABLATION_COLUMNS,
 )
 
-# Table 8: rows and columns, as the catalogue has them
+# Table 8: rows and columns, from the catalogue
 SIZES: Final[dict[str, tuple[int, int]]] = {
     entry.abbreviation: entry.paper_size for entry in TABLE_ENTRIES if entry.abbreviation and entry.paper_size
 }

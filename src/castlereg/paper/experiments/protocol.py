@@ -1,4 +1,4 @@
-"""The paper's protocol for one method: rows held out, ten folds, early stopping, the strength by validation."""
+"""The paper's protocol for one method: held-out rows, ten folds, early stopping, strengths chosen by validation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from castlereg.regularizers import Castle
 METHODS: Final = tuple(PAPER_METHODS)
 TWELVE: Final = (*METHODS, *LATER_METHODS)
 
-# Our own searches, beside the paper's ten methods and the two later ones.
+# Our own searches, in addition to the paper's ten methods and the two later ones.
 WIDE_GRID: Final = "CASTLE, wide grid"
 REFIT: Final = "CASTLE, refit"
 OURS: Final = (WIDE_GRID, REFIT)
@@ -35,7 +35,7 @@ _CANDIDATES: Final[dict[str, Candidates]] = {
 def method_scores(method: str, X: Any, y: Any, **options: Any) -> list[Record]:
     """Score a method by name, see :func:`fold_scores`: one of the twelve, or one of our searches.
 
-    ``"CASTLE, wide grid"`` chooses among fifteen pairs of lambda and beta; ``"CASTLE, refit"`` trains plain networks on
+    ``"CASTLE, wide grid"`` chooses from fifteen pairs of lambda and beta; ``"CASTLE, refit"`` trains plain networks on
     the columns that CASTLE selects.
     """
     if method == REFIT:
@@ -44,7 +44,7 @@ def method_scores(method: str, X: Any, y: Any, **options: Any) -> list[Record]:
 
 
 def castle_candidates(**switches: Any) -> Candidates:
-    """Return CASTLE with the paper's betas, and some of its terms switched."""
+    """Return CASTLE with the paper's betas and with some terms switched on or off."""
     return tuple((Castle(beta, **switches),) for beta in CASTLE_BETAS)
 
 
@@ -63,19 +63,19 @@ def fold_scores(
 ) -> list[Record]:
     """Score the fold networks of one method on held-out rows.
 
-    The seed decides the rows held out, the folds, the starting weights and the batches, whatever the method: methods
-    that are run one by one share them all the same.
+    The seed determines the held-out rows, the folds, the initial weights and the batches, independently of the method,
+    so methods that run separately share all of them.
 
     Parameters
     ----------
     X, y : DataFrame and Series
     candidates : tuple of tuple of Regularizer
-        The method, in all its strengths.
+        The method, one candidate per strength.
     task : {"regression", "classification"}
     seed : int
     cv : int
     folds : int, optional
-        Train only this many of the folds, the first ones: networks of large graphs take hours. By default all.
+        Number of folds to train, from the first; by default all. Networks for large graphs take hours.
     test_size : float or int
     input_init : {"small", "glorot"}
     **network
@@ -84,7 +84,7 @@ def fold_scores(
     Returns
     -------
     list of dict
-        One per fold: ``fold``, ``score`` on the held-out rows, ``averaged`` (score of the mean of the fold networks),
+        One per fold: ``fold``, ``score`` on the held-out rows, ``averaged`` (score of the averaged fold networks),
         ``chosen`` strengths and the ``unit`` of MSE.
     """
     result = compare(
@@ -111,7 +111,7 @@ def fold_scores(
 def _first_folds(
     X: Any, y: Any, folds: int, *, task: Any, cv: int, test_size: float | int, seed: int
 ) -> list[tuple[Any, Any]]:
-    """Return the first folds that ``cv`` would cut, as positions among the rows that are not held out."""
+    """Return the first of the ``cv`` folds, as positions among the rows that are not held out."""
     (split,) = held_out_splits(X, y, task=task, cv=cv, n_splits=1, test_size=test_size, random_state=seed)
     position = np.empty(len(y), np.int64)
     position[split.rest] = np.arange(len(split.rest))
@@ -119,20 +119,20 @@ def _first_folds(
 
 
 def ranks(results: pd.DataFrame, within: list[str], *, higher_is_better: bool = False) -> pd.Series:
-    """Rank methods by score on every fold, the best having the highest rank, as in the paper's figures.
+    """Rank methods by score on every fold; the best has the highest rank, as in the paper's figures.
 
     Parameters
     ----------
     results : DataFrame
         With columns ``method``, ``score`` and those of ``within``.
     within : list of str
-        What the methods compete on: one fold of one split of one table.
+        Columns that identify a competition: one fold of one split of one table.
     higher_is_better : bool
 
     Returns
     -------
     Series
-        Of each row of ``results``; NaN where not all methods have a score.
+        Rank of each row of ``results``; NaN unless all methods have a score.
     """
     groups = results.groupby(within, sort=False)["score"]
     ranked = groups.rank(ascending=higher_is_better)
@@ -140,9 +140,9 @@ def ranks(results: pd.DataFrame, within: list[str], *, higher_is_better: bool = 
 
 
 def ranks_among(results: pd.DataFrame, methods: Sequence[str], within: list[str], **options: Any) -> pd.Series:
-    """Rank some of the methods as :func:`ranks` does; rows of other methods have no rank.
+    """Rank some of the methods with :func:`ranks`; rows of other methods have no rank.
 
-    Our searches are ranked one at a time, each in CASTLE's place.
+    Our searches are ranked one at a time, each instead of CASTLE.
     """
     among = results[results["method"].isin(methods)]
     ranked = ranks(among, within, **options) if len(among) else pd.Series(dtype=float)

@@ -11,14 +11,14 @@ from castlereg.paper.experiments.real_tables import RealTables
 
 
 class RealClassification(RealTables):
-    """Area under the ROC curve, one against the rest for more than two classes."""
+    """Area under the ROC curve; one-vs-rest for more than two classes."""
 
     name = "real_classification"
     title = "Classification on real tables"
     shown_in = "Tables 3 and 6"
     task = "classification"
     tables = ("CC", "PD", "BC", "LV", "SH", "RP")
-    # Las Vegas has 11 rows of its lowest score, too few for ten folds: score 5 against the others.
+    # Las Vegas has only 11 rows with the lowest score, too few for ten folds: predict score 5 against the others.
     variants: ClassVar[dict[str, str]] = {"BC": "classification", "LV": "binary"}
     bundled = "iris"
     printed: ClassVar[pd.DataFrame] = printed.CLASSIFICATION

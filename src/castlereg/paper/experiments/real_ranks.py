@@ -1,4 +1,4 @@
-"""Figure 6: average ranks on real tables, and whether the differences are more than noise."""
+"""Figure 6: average ranks on real tables, and the significance of their differences."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMN = "average rank over tables and splits"
 
 
 def _among(results: pd.DataFrame) -> list[Sequence[str]]:
-    """Return the methods to be ranked that were run: the paper's, and these with the two later ones."""
+    """Return the sets of methods to rank that were run: those of the paper, and these plus two later ones."""
     run = set(results["method"].dropna())
     return [
         [method for method in METHODS if method in run],
@@ -34,7 +34,7 @@ def _among(results: pd.DataFrame) -> list[Sequence[str]]:
 
 
 class RealRanks(Experiment):
-    """Made of the two experiments on real tables; has no units."""
+    """Ranks computed from the two experiments on real tables; it has no units."""
 
     name = "real_ranks"
     title = "Average ranks on real tables"
@@ -42,15 +42,15 @@ class RealRanks(Experiment):
     sources = ("real_regression", "real_classification")
 
     def units(self, scale: Scale) -> list[Settings]:
-        """None."""
+        """Return no units."""
         return []
 
     def measure(self, settings: Settings) -> list[Record]:
-        """Never asked for."""
+        """Not used, because there are no units."""
         raise NotImplementedError
 
     def _ranked(self, results: pd.DataFrame, methods: Sequence[str], within: list[str]) -> pd.DataFrame:
-        """Rank methods by their mean score within a fold or a split, the best having the highest rank."""
+        """Rank methods by their mean score within a fold or a split; the best has the highest rank."""
         parts = []
         for task in _TASKS:
             of_task = results[results["experiment"] == f"real_{task}"]
@@ -61,13 +61,13 @@ class RealRanks(Experiment):
         return pd.concat(parts, ignore_index=True).dropna(subset="rank")
 
     def _by_split(self, results: pd.DataFrame, task: str, methods: Sequence[str]) -> pd.DataFrame:
-        """Return ranks on every table and split, 1 the best, as the test wants them."""
+        """Return ranks on every table and split, with 1 as the best, as the significance test requires."""
         ranked = self._ranked(results, methods, _SPLIT)
         of_task = ranked[(ranked["task"] == task) & ranked["method"].isin(methods)]
         return len(methods) + 1 - of_task.pivot_table(index=_SPLIT, columns="method", values="rank", sort=False)
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Average rank of every method among ten and among twelve: over folds, and over tables and splits."""
+        """Average the rank of every method among ten and among twelve, over folds and over tables and splits."""
         parts = [self._summary(results, methods) for methods in _among(results)]
         return pd.concat(parts, ignore_index=True)
 
@@ -88,7 +88,7 @@ class RealRanks(Experiment):
         return frame.sort_values(["task", "place"], ascending=[False, True], ignore_index=True)
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw ranks table by table as the paper does, and below critical-difference diagrams of twelve methods."""
+        """Draw ranks table by table as in the paper, and critical-difference diagrams of twelve methods below."""
         import matplotlib.pyplot as plt
 
         ten, most = _among(results)[0], _among(results)[-1]
@@ -117,7 +117,7 @@ class RealRanks(Experiment):
         return figure
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Judge the claim of first place among ten, and say what becomes of it among twelve."""
+        """Judge the claim of first place among ten methods, and report the place among twelve."""
         frame = self.summary(results)
         verdicts = []
         for is_claim, methods in zip((True, False), _among(results), strict=False):
@@ -128,7 +128,9 @@ class RealRanks(Experiment):
                 castle = of_task.loc["CASTLE"]
                 others = of_task[of_task.index.isin(methods)].drop(index="CASTLE")[_COLUMN]
                 searches = "".join(
-                    f"; {name} in its place {of_task.loc[name, _COLUMN]:.2f}" for name in OURS if name in of_task.index
+                    f"; {name} instead of CASTLE {of_task.loc[name, _COLUMN]:.2f}"
+                    for name in OURS
+                    if name in of_task.index
                 )
                 lead = castle[_COLUMN] - others.max()
                 judged: Judgement = "reproduced" if lead > 0 else "partly" if lead == 0 else "not reproduced"
@@ -137,34 +139,37 @@ class RealRanks(Experiment):
                         f"CASTLE ranks first of {'ten' if is_claim else 'twelve'}, {task}",
                         judged if is_claim else "not in the paper",
                         f"average rank {castle[_COLUMN]:.2f} over tables and splits ({among} is best), place "
-                        f"{castle['place']}; the best of the others, {others.idxmax()}, has {others.max():.2f}; "
+                        f"{castle['place']}; the best other method is {others.idxmax()} with {others.max():.2f}; "
                         f"critical difference {check.critical_difference:.2f} at 5 %{searches}",
                     )
                 )
         return verdicts
 
     def notes(self) -> str:
-        """Say what the diagrams assume."""
+        """Explain the diagrams and their assumptions."""
         return (
-            "Upper panels: average rank over folds and splits, as the paper draws it. Lower panels: average ranks over "
-            "tables and splits, with TANGOS and Deep Lasso; methods within the critical difference of Nemenyi's test "
-            "(5 %) cannot be distinguished. Splits of one table overlap, so the test is too ready to find differences. "
-            "Our two searches are ranked in CASTLE's place."
+            "Upper panels: average rank over folds and splits, as in the paper. Lower panels: average ranks over "
+            "tables and splits, with TANGOS and Deep Lasso; methods within the critical difference of the Nemenyi "
+            "test (5 %) cannot be distinguished. Splits of one table overlap, so the test finds differences too "
+            "easily. Our two searches are ranked instead of CASTLE, one at a time."
         )
 
 
 def critical_difference(ax: Axes, by_split: pd.DataFrame, n_methods: int) -> None:
-    """Draw mean ranks, and shade those that cannot be distinguished from the best."""
+    """Draw mean ranks, and shade the ranks that cannot be distinguished from the best."""
     check = significance(by_split, "split")
     ordered = (n_methods + 1 - by_split.mean()).sort_values(ascending=False)
-    place = np.arange(len(ordered))
+    positions = np.arange(len(ordered))
     best = ordered.iloc[0]
     if np.isfinite(check.critical_difference):
         ax.axvspan(best - check.critical_difference, best, color="#ffe8cc", zorder=0)
     colours = [COLOURS.get(str(name), "#adb5bd") for name in ordered.index]
-    ax.hlines(place, 1, ordered, color="#dee2e6", zorder=1)
-    ax.scatter(ordered, place, color=colours, zorder=2)
-    ax.set_yticks(place, [str(name) for name in ordered.index], fontsize=8)
+    ax.hlines(positions, 1, ordered, color="#dee2e6", zorder=1)
+    ax.scatter(ordered, positions, color=colours, zorder=2)
+    ax.set_yticks(positions, [str(name) for name in ordered.index], fontsize=8)
     ax.invert_yaxis()
-    ax.set(xlim=(0.8, n_methods + 0.2), xlabel=f"average rank ({n_methods} is best); shaded: level with the first")
+    ax.set(
+        xlim=(0.8, n_methods + 0.2),
+        xlabel=f"average rank ({n_methods} is best); shaded: not distinguishable from the best",
+    )
     ax.spines[["top", "right"]].set_visible(False)

@@ -11,7 +11,7 @@ from castlereg.paper.experiments.real_tables import RealTables
 
 
 class RealRegression(RealTables):
-    """Mean squared error, standardized."""
+    """Standardized mean squared error on the regression tables."""
 
     name = "real_regression"
     title = "Regression on real tables"

@@ -1,4 +1,4 @@
-"""All experiments, by name, in the order of the paper."""
+"""All experiments by name, in the order of the paper."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from castlereg.paper.experiments.weights_without_parents import WeightsWithoutPa
 from castlereg.paper.experiments.when_it_pays import WhenItPays
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
-    one.name: one
-    for one in (
+    experiment.name: experiment
+    for experiment in (
         ToyNonlinear(),
         RankFeatures(),
         RankRows(),
@@ -49,8 +49,8 @@ EXPERIMENTS: Final[dict[str, Experiment]] = {
 
 
 def experiment_named(name: str) -> Experiment:
-    """Find an experiment; an unknown name raises with the nearest one."""
+    """Return an experiment by name; an unknown name raises with a suggestion."""
     if name in EXPERIMENTS:
         return EXPERIMENTS[name]
-    hint = did_you_mean(name, EXPERIMENTS, cutoff=0.4) or f"; there are {', '.join(EXPERIMENTS)}"
+    hint = did_you_mean(name, EXPERIMENTS, cutoff=0.4) or f"; choose from {', '.join(EXPERIMENTS)}"
     raise ValueError(f"there is no experiment {name!r}{hint}")

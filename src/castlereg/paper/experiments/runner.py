@@ -1,4 +1,4 @@
-"""Run what is not there yet and keep it."""
+"""Run the missing units of experiments and store their results."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from castlereg.work import Done, ResultFolder, finished_items, item_key
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did for one experiment.
+    """Outcome of a run for one experiment.
 
     Attributes
     ----------
     results : DataFrame
-        Records of all units that are done, in the order of the units, those of other experiments that this one reads
+        Records of all finished units, in the order of the units. Records of other experiments that this one reads come
         first; the column ``experiment`` distinguishes them.
     n_units, n_new : int
-        Units of the scale, and those that this run did.
+        Number of units of the scale, and number of units finished by this run.
     failed : tuple of (Settings, str)
-        Units that could not be run or kept, and why.
+        Units that could not be run or stored, and the reasons.
     scale : str
     """
 
@@ -41,12 +41,12 @@ class Outcome:
 
     @property
     def complete(self) -> bool:
-        """Whether all units are done."""
+        """Whether all units are finished."""
         return not self.failed
 
     @property
     def messages(self) -> list[str]:
-        """What went wrong, the same message once."""
+        """Error messages, without duplicates."""
         counts = Counter(message for _, message in self.failed)
         return [f"{number} unit{'s' if number > 1 else ''}: {message}" for message, number in counts.items()]
 
@@ -59,32 +59,32 @@ def run(
     jobs: int | None = None,
     verbose: bool = True,
 ) -> dict[str, Outcome]:
-    """Run the units of experiments that are not done yet, and of those that they read.
+    """Run the unfinished units of experiments and of their sources.
 
-    Units are work items, see :func:`castlereg.work.run_items`: each is kept as soon as it is done, so that a run that
-    was stopped goes on where it was, and several processes and machines may share the folder.
+    Units are work items, see :func:`castlereg.work.run_items`. Each result is stored as soon as its unit is finished,
+    so a stopped run can be continued, and several processes and machines can share the folder.
 
     Parameters
     ----------
     experiments : sequence of Experiment
     scale : {"quick", "standard", "paper"}
     folder : Path
-        Where results are kept, one file per unit.
+        Folder for the results, one file per unit.
     jobs : int, optional
-        Units side by side, each on one core, on the backend that :func:`joblib.parallel_config` chooses: processes of
-        this machine by default. 1, the default there, runs them in this process.
+        Number of units to run in parallel, each on one core, on the backend of :func:`joblib.parallel_config`: by
+        default, processes on this machine. 1, the default there, runs all units in this process.
     verbose : bool
-        Show a bar with the time left.
+        Show a progress bar with the remaining time.
 
     Returns
     -------
     dict of str to Outcome
-        By name, of the experiments asked for.
+        Outcomes of the requested experiments, by name.
     """
     listed, store = with_sources(experiments), _units_of(folder)
-    there = store.keys()
-    n_units = sum(len(one.units(scale)) for one in listed)
-    waiting = [(one, unit) for one in listed for unit in one.units(scale) if item_key(one.item(unit)) not in there]
+    stored = store.keys()
+    n_units = sum(len(each.units(scale)) for each in listed)
+    waiting = [(each, unit) for each in listed for unit in each.units(scale) if item_key(each.item(unit)) not in stored]
     failed: dict[str, str] = {}
     bar = tqdm(total=n_units, initial=n_units - len(waiting), unit="unit", disable=not verbose, smoothing=0.05)
     with bar:
@@ -93,19 +93,20 @@ def run(
             if done.error:
                 failed[item_key(done.item)] = done.error
             bar.update()
-    return _outcomes(experiments, scale, store, there, failed)
+    return _outcomes(experiments, scale, store, stored, failed)
 
 
 def collected(experiments: Sequence[Experiment], scale: Scale, folder: Path) -> dict[str, Outcome]:
-    """Collect the results that a folder has, as :func:`run` returns them, and run nothing."""
+    """Collect the results in a folder in the form of :func:`run`, without running anything."""
     store = _units_of(folder)
-    there = store.keys()
+    stored = store.keys()
     missing = {
         item_key(experiment.item(unit)): "not run"
         for experiment in with_sources(experiments)
         for unit in experiment.units(scale)
     }
-    return _outcomes(experiments, scale, store, there, {key: why for key, why in missing.items() if key not in there})
+    not_run = {key: reason for key, reason in missing.items() if key not in stored}
+    return _outcomes(experiments, scale, store, stored, not_run)
 
 
 def _outcomes(
@@ -119,7 +120,7 @@ def _outcomes(
 
 
 def with_sources(experiments: Sequence[Experiment]) -> list[Experiment]:
-    """List experiments, each behind those that it reads, none twice."""
+    """List experiments, each once and after its sources."""
     ordered: dict[str, Experiment] = {}
     for experiment in experiments:
         for name in experiment.sources:
@@ -129,9 +130,9 @@ def with_sources(experiments: Sequence[Experiment]) -> list[Experiment]:
 
 
 def waiting_units(experiment: Experiment, scale: Scale, folder: Path) -> list[Settings]:
-    """Return the units of this experiment that a run would do; touches no file."""
-    there = _units_of(folder).keys()
-    return [unit for unit in experiment.units(scale) if item_key(experiment.item(unit)) not in there]
+    """Return the units of this experiment that a run would do; changes no file."""
+    stored = _units_of(folder).keys()
+    return [unit for unit in experiment.units(scale) if item_key(experiment.item(unit)) not in stored]
 
 
 def _units_of(folder: Path) -> ResultFolder:
@@ -139,18 +140,18 @@ def _units_of(folder: Path) -> ResultFolder:
 
 
 def _running(waiting: list[tuple[Experiment, Settings]], store: ResultFolder, jobs: int | None) -> Iterator[Done]:
-    """Run units, the longest first so that none is left alone at the end, those that are timed one by one here."""
+    """Run units, longest first to keep all cores busy; units that are timed run one by one in this process."""
     ordered = sorted(waiting, key=lambda unit: unit[0].cost(unit[1]), reverse=True)
     measure = _Measure({experiment.name: experiment for experiment, _ in waiting})
-    together, timed = ([one.item(unit) for one, unit in ordered if one.timed == timed] for timed in (False, True))
-    yield from finished_items(measure, together, store.path, n_jobs=jobs)
+    parallel, timed = ([each.item(unit) for each, unit in ordered if each.timed == timed] for timed in (False, True))
+    yield from finished_items(measure, parallel, store.path, n_jobs=jobs)
     with parallel_config("sequential"):
         yield from finished_items(measure, timed, store.path, n_jobs=1)
 
 
 @dataclass(frozen=True)
 class _Measure:
-    """What is done with an item: the experiment that it names measures its settings."""
+    """Run an item: the experiment that it names measures its settings."""
 
     experiments: dict[str, Experiment]
 
@@ -161,14 +162,14 @@ class _Measure:
 def _outcome(
     experiment: Experiment, scale: Scale, store: ResultFolder, before: set[str], failed: dict[str, str]
 ) -> Outcome:
-    """Collect what became of the units of an experiment, in their order."""
+    """Collect the outcome of an experiment, in the order of its units."""
     units = {item_key(experiment.item(unit)): unit for unit in experiment.units(scale)}
-    there = store.read(units)
-    results = table_of([units[key] for key in there], [done.result for done in there.values()])
+    finished = store.read(units)
+    results = table_of([units[key] for key in finished], [done.result for done in finished.values()])
     return Outcome(
         results.assign(experiment=experiment.name),
         len(units),
-        len(there.keys() - before),
+        len(finished.keys() - before),
         tuple((unit, failed[key]) for key, unit in units.items() if key in failed),
         scale,
     )
@@ -180,6 +181,6 @@ def _joined(parts: list[Outcome]) -> Outcome:
         pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(),
         sum(part.n_units for part in parts),
         sum(part.n_new for part in parts),
-        tuple(one for part in parts for one in part.failed),
+        tuple(unit for part in parts for unit in part.failed),
         parts[0].scale,
     )

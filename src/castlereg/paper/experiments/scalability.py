@@ -1,4 +1,4 @@
-"""Figure 5: seconds to train and to predict, against features and against rows."""
+"""Figure 5: seconds to train and to predict, against the number of features and of rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from castlereg.paper.experiments.synthetic_ranks import world_rows
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_EPOCHS = (5, 10)  # the difference of two fits leaves compilation and reading out
+_EPOCHS = (5, 10)  # the difference between two fits excludes compilation and reading
 
 
 class Scalability(Experiment):
-    """CASTLE with the released code's width of 32."""
+    """Training and prediction times of CASTLE with a width of 32, as in the released code."""
 
     name = "scalability"
     title = "Seconds against features and rows"
@@ -28,15 +28,15 @@ class Scalability(Experiment):
     timed = True
 
     def units(self, scale: Scale) -> list[Settings]:
-        """List features at 1000 rows, and rows at 20 features."""
+        """List growing features at 1000 rows, and growing rows at 20 features."""
         features: tuple[int, ...]
         rows: tuple[int, ...]
         if scale == "quick":
             features, rows = (5, 8), (200,)
         else:
             features, rows = (10, 50, 100, 200, 300, 400), (500, 1000, 2000, 4000, 8000, 16000, 32000)
-        few = rows[0] if scale == "quick" else 1000
-        units: list[Settings] = [{"grows": "features", "n_features": d, "n_rows": few} for d in features]
+        n_rows = rows[0] if scale == "quick" else 1000
+        units: list[Settings] = [{"grows": "features", "n_features": d, "n_rows": n_rows} for d in features]
         return units + [{"grows": "rows", "n_features": 5 if scale == "quick" else 20, "n_rows": n} for n in rows]
 
     def measure(self, settings: Settings) -> list[Record]:
@@ -63,26 +63,26 @@ class Scalability(Experiment):
         return model.fit(X, y), time.perf_counter() - begun
 
     def cost(self, settings: Settings) -> float:
-        """Guess by nodes and rows."""
+        """Estimate from features and rows."""
         return 5 + 4e-7 * int(settings["n_features"]) ** 2 * int(settings["n_rows"]) * 45 / 32
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Seconds, and what 200 epochs would take."""
+        """Return seconds per epoch, and an estimate for 200 epochs."""
         frame = results[["grows", "n_features", "n_rows", "epoch", "predict"]].copy()
         frame["200 epochs"] = 200 * frame["epoch"]
         return frame
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw both on logarithmic axes, where a straight line is a power."""
+        """Draw both on logarithmic axes, where a power law is a straight line."""
         import matplotlib.pyplot as plt
 
         figure, axes = plt.subplots(1, 2, figsize=(8, 3.4), layout="constrained")
         for ax, grows, column in zip(axes, ("features", "rows"), ("n_features", "n_rows"), strict=True):
-            own = results[results["grows"] == grows]
-            ax.plot(own[column], 200 * own["epoch"], "o-", color="#d9480f", label="train, 200 epochs")
-            ax.plot(own[column], own["predict"], "s-", color="#1971c2", label="predict 1000 rows")
+            rows = results[results["grows"] == grows]
+            ax.plot(rows[column], 200 * rows["epoch"], "o-", color="#d9480f", label="train, 200 epochs")
+            ax.plot(rows[column], rows["predict"], "s-", color="#1971c2", label="predict 1000 rows")
             ax.set(xscale="log", yscale="log", xlabel=grows, ylabel="seconds")
-            ax.set_xticks(own[column], [str(value) for value in own[column]], fontsize=8)
+            ax.set_xticks(rows[column], [str(value) for value in rows[column]], fontsize=8)
             ax.set_xticks([], minor=True)
             ax.spines[["top", "right"]].set_visible(False)
         axes[0].legend(frameon=False, fontsize=8)
@@ -92,36 +92,35 @@ class Scalability(Experiment):
         """Judge how the times grow."""
         power = {}
         for grows, column in (("features", "n_features"), ("rows", "n_rows")):
-            own = results[results["grows"] == grows]
+            rows = results[results["grows"] == grows]
             power[grows] = {
-                what: float(np.polyfit(np.log(own[column]), np.log(own[what]), 1)[0]) for what in ("epoch", "predict")
+                quantity: float(np.polyfit(np.log(rows[column]), np.log(rows[quantity]), 1)[0])
+                for quantity in ("epoch", "predict")
             }
         widest = results[results["grows"] == "features"].iloc[-1]
         return [
             Verdict(
                 "training time grows exponentially with the number of features",
                 "not reproduced",
-                f"it grows like a power, {power['features']['epoch']:.1f} over this range; 200 epochs of 1000 "
-                "rows take "
-                f"{200 * widest['epoch']:.0f} s at {widest['n_features']:.0f} features",
+                f"it grows as a power law with exponent {power['features']['epoch']:.1f} over this range; 200 epochs "
+                f"on 1000 rows take {200 * widest['epoch']:.0f} s at {widest['n_features']:.0f} features",
             ),
             Verdict(
                 "inference time is linear in the number of features",
                 "reproduced" if power["features"]["predict"] < 1.3 else "not reproduced",
-                f"power {power['features']['predict']:.1f}; {widest['predict']:.4f} s for 1000 rows at "
+                f"exponent {power['features']['predict']:.1f}; {widest['predict']:.4f} s for 1000 rows at "
                 f"{widest['n_features']:.0f} features",
             ),
             Verdict(
                 "training time is linear in the number of rows",
                 "reproduced" if abs(power["rows"]["epoch"] - 1) < 0.25 else "partly",
-                f"power {power['rows']['epoch']:.2f}",
+                f"exponent {power['rows']['epoch']:.2f}",
             ),
         ]
 
     def notes(self) -> str:
-        """Say what was timed."""
+        """Explain the measurement."""
         return (
-            "Two hidden layers of 32 units, batches of 32, one core, all columns reconstructed; an epoch is a "
-            "fifth of the "
-            "difference of ten and five epochs, so compilation is left out."
+            "Two hidden layers of 32 units, batches of 32 rows, one core, all columns reconstructed. The time of an "
+            "epoch is a fifth of the difference between ten and five epochs, so it excludes compilation."
         )

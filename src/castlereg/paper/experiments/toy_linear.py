@@ -16,10 +16,10 @@ _CASTLE_NETWORK = "CASTLE network"
 
 
 class ToyLinear(ToyTable):
-    """Benchmarks as networks, CASTLE in its linear form and as a network.
+    """Other methods as networks, CASTLE in its linear form and as a network.
 
-    The paper says "our linear method" of CASTLE; dropout, batch normalization and autoencoders have no meaning without
-    a hidden layer, so the benchmarks must have been networks.
+    The paper calls CASTLE "our linear method". Dropout, batch normalization and autoencoders need a hidden layer, so
+    the other methods must have been networks.
     """
 
     name = "toy_linear"
@@ -47,7 +47,7 @@ class ToyLinear(ToyTable):
         ]
 
     def measure(self, settings: Settings) -> list[Record]:
-        """Score one method on one draw, in the data's own units as the paper does."""
+        """Score one method on one draw, in the units of the data as in the paper."""
         X, y = toy_rows(settings)
         method = str(settings["method"])
         network: dict[str, Any] = {"hidden_layer_sizes": ()} if method == "CASTLE" else {}
@@ -62,15 +62,15 @@ class ToyLinear(ToyTable):
             max_epochs=int(settings["max_epochs"]),
             **network,
         )
-        return [{**one, "score": one["score"] * one["unit"]} for one in records]
+        return [{**record, "score": record["score"] * record["unit"]} for record in records]
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Judge CASTLE's place and the level of the errors."""
+        """Judge the place of CASTLE and the level of the errors."""
         frame = self.summary(results)
         best = frame.loc[frame.groupby("n_rows")["ours"].idxmin()].set_index("n_rows")
         castle = frame[frame["method"] == "CASTLE"].set_index("n_rows")["ours"]
         first = [n for n in castle.index if best.loc[n, "method"] == "CASTLE"]
-        seen = "; ".join(
+        errors = "; ".join(
             f"n = {n}: CASTLE {castle[n]:.3f}, best {best.loc[n, 'method']} {best.loc[n, 'ours']:.3f}"
             for n in castle.index
         )
@@ -78,20 +78,20 @@ class ToyLinear(ToyTable):
             Verdict(
                 "CASTLE has the lowest error at every number of rows",
                 "reproduced" if len(first) == len(castle) else "partly" if first else "not reproduced",
-                seen,
+                errors,
             ),
             Verdict(
                 "errors level off at 1.00",
                 "cannot be met",
-                "1.00 is the error of predicting from only the true parents; a model that sees the children of Y too, "
-                f"as all of these do, can reach 0.333. Ours end at {best['ours'].iloc[-1]:.3f}",
+                "1.00 is the error of predicting from only the true parents; a model with the children of Y as "
+                "features, as all of these have, can reach 0.333. Our lowest error with the most rows is "
+                f"{best['ours'].iloc[-1]:.3f}",
             ),
         ]
 
     def notes(self) -> str:
-        """Say what the forms are."""
+        """Explain the forms of the methods."""
         return (
-            "MSE in the data's own units on 1000 test rows. CASTLE is the paper's linear form, all others are "
-            "networks with "
-            "two hidden layers; 'CASTLE network' is ours beside them. The paper has no row for the baseline."
+            "MSE in the units of the data on 1000 test rows. 'CASTLE' is the linear form of the paper; all other "
+            "methods, including 'CASTLE network', have two hidden layers. The paper has no row for the baseline."
         )

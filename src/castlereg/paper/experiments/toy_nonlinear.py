@@ -14,7 +14,7 @@ from castlereg.paper.experiments.toy_tables import N_TEST_ROWS, ToyTable, toy_ro
 
 
 class ToyNonlinear(ToyTable):
-    """Sums of sigmoids, as the paper says, and of ``1 + exp(-x)``, as the released code computes."""
+    """Sums of sigmoids, as in the paper, and of ``1 + exp(-x)``, as in the released code."""
 
     name = "toy_nonlinear"
     title = "Nonlinear toy data"
@@ -53,39 +53,39 @@ class ToyNonlinear(ToyTable):
         )
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Judge the level of the errors, and CASTLE's place."""
+        """Judge the level of the errors and the place of CASTLE."""
         frame = self.summary(results)
-        found = []
+        verdicts = []
         for function in ("sigmoid", "released_sigmoid"):
-            own = frame[frame["function"] == function]
-            castle = own[own["method"] == "CASTLE"].set_index("n_rows")["ours"]
-            best = own.loc[own.groupby("n_rows")["ours"].idxmin()].set_index("n_rows")
+            rows = frame[frame["function"] == function]
+            castle = rows[rows["method"] == "CASTLE"].set_index("n_rows")["ours"]
+            best = rows.loc[rows.groupby("n_rows")["ours"].idxmin()].set_index("n_rows")
             first = [n for n in castle.index if best.loc[n, "method"] == "CASTLE"]
-            seen = "; ".join(
+            errors = "; ".join(
                 f"n = {n}: CASTLE {castle[n]:.3f}, best {best.loc[n, 'method']} {best.loc[n, 'ours']:.3f}"
                 for n in castle.index
             )
-            found.append(
+            verdicts.append(
                 Verdict(
                     f"CASTLE has the lowest error ({'sigmoid' if function == 'sigmoid' else '1 + exp(-x)'})",
                     "reproduced" if len(first) == len(castle) else "partly" if first else "not reproduced",
-                    seen,
+                    errors,
                 )
             )
-        found.append(
+        verdicts.append(
             Verdict(
-                "the printed level of the errors, 0.68 to 0.83, on sums of sigmoids",
+                "errors of 0.68 to 0.83, as printed, on sums of sigmoids",
                 "cannot be met",
-                "the best possible predictor of this graph has 0.870; with the released code's 1 + exp(-x) it "
-                "has 0.682",
+                "the error of the best possible predictor on this graph is 0.870, and 0.682 with 1 + exp(-x), the "
+                "function of the released code",
             )
         )
-        return found
+        return verdicts
 
     def notes(self) -> str:
-        """Say which rows compare."""
+        """Explain which rows are comparable."""
         return (
             "MSE in units of the target's variance on 1000 test rows, mean and standard deviation over folds and "
-            "draws. The "
-            "paper's figures stand beside the released code's function, whose level they have; see the verdict."
+            "draws. The figures of the paper are compared with the function of the released code, which has errors of "
+            "the same level; see the verdict."
         )

@@ -1,4 +1,4 @@
-"""What the two toy tables share: the example graph, ten methods, growing numbers of rows."""
+"""Base of the two toy tables: the example graph, ten methods, growing numbers of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ N_TEST_ROWS = 1000
 
 
 def toy_rows(settings: Settings) -> tuple[pd.DataFrame, pd.Series]:
-    """Draw training rows and 1000 test rows of the example graph, one below the other."""
+    """Draw training rows from the example graph, followed by 1000 test rows."""
     data = sample(
         example_dag(),
         int(settings["n_rows"]) + N_TEST_ROWS,
@@ -34,16 +34,16 @@ class ToyTable(Experiment):
     """Errors on the example graph."""
 
     printed: ClassVar[pd.DataFrame]
-    compared_function: ClassVar[str]  # whose errors stand beside the printed ones
+    compared_function: ClassVar[str]  # its errors are compared with the printed ones
 
     def cost(self, settings: Settings) -> float:
-        """Guess by rows and method."""
+        """Estimate from rows and method."""
         epochs = int(settings["max_epochs"]) / 2
         steps = int(settings["n_rows"]) / 32 * epochs * int(settings["cv"])
         return 0.5 + steps * (5e-5 if str(settings["method"]).startswith("CASTLE") else 1e-5)
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Put ours beside the paper's."""
+        """Compare our errors with those of the paper."""
         results = results.assign(rank=ranks(results, ["function", "n_rows", "draw", "fold"]))
         frame = results.groupby(["function", "n_rows", "method"], sort=False).agg(
             draws=("draw", "nunique"), ours=("score", "mean"), sd=("score", "std"), rank=("rank", "mean")
@@ -57,7 +57,7 @@ class ToyTable(Experiment):
         return frame
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw average ranks against rows."""
+        """Draw average ranks against the number of rows."""
         results = results[results["function"] == self.compared_function]
         ranked = results.assign(rank=ranks(results, ["function", "n_rows", "draw", "fold"]))
         return rank_lines(ranked, "n_rows", f"rows ({self.compared_function})", results["method"].nunique())

@@ -1,4 +1,4 @@
-"""Beyond the paper: the same tables, rows and folds with trees and, where installed, tuned networks."""
+"""Beyond the paper: tree models and, if installed, tuned networks on the same tables, rows and folds."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _boosting(task: str) -> Any:
 
 
 def _numbered() -> Any:
-    """Number levels of text; numbers stay, missing values too: both kinds of trees take them."""
+    """Encode text levels as numbers; numbers and missing values stay unchanged, as both kinds of trees support them."""
     encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     text = make_column_selector(dtype_exclude="number")
     return make_column_transformer((encoder, text), remainder="passthrough")
@@ -79,30 +79,30 @@ MODELS: dict[str, tuple[Callable[[str], Any], str]] = {
 
 
 class TreeModels(Experiment):
-    """Default settings of each, trained on the fold's training rows."""
+    """Other models with default settings, trained on the training rows of each fold."""
 
     name = "tree_models"
-    title = "Against trees and tuned networks"
+    title = "Comparison with tree models and tuned networks"
     shown_in = "beyond the paper"
     sources = ("real_regression", "real_classification")
 
     def units(self, scale: Scale) -> list[Settings]:
-        """List table x split x model, of the packages that are installed."""
+        """List table x split x model, for the installed packages."""
         models = [name for name, (_, package) in MODELS.items() if find_spec(package)]
         units: list[Settings] = []
         for task, real in _TASKS.items():
-            seen = {(u["table"], u["variant"], u["split"], u["cv"]) for u in real.units(scale)}
+            cases = {(u["table"], u["variant"], u["split"], u["cv"]) for u in real.units(scale)}
             if scale == "standard":
-                seen = {unit for unit in seen if int(unit[2]) < _STANDARD_SPLITS}
+                cases = {case for case in cases if int(case[2]) < _STANDARD_SPLITS}
             units += [
                 {"table": table, "variant": variant, "split": split, "cv": cv, "task": task, "model": model}
-                for table, variant, split, cv in sorted(seen, key=str)
+                for table, variant, split, cv in sorted(cases, key=str)
                 for model in models
             ]
         return units
 
     def measure(self, settings: Settings) -> list[Record]:
-        """Train on every fold, score on the held-out rows."""
+        """Train on every fold and score on the held-out rows."""
         data, task = load(str(settings["table"]), variant=str(settings["variant"])), str(settings["task"])
         (split,) = held_out_splits(
             data.X,
@@ -118,21 +118,21 @@ class TreeModels(Experiment):
             model = MODELS[str(settings["model"])][0](task).fit(data.X.iloc[train], data.y.iloc[train])
             held_out = data.X.iloc[split.test_rows]
             predicted.append(model.predict(held_out) if task == "regression" else model.predict_proba(held_out))
-        truth, rest = data.y.iloc[split.test_rows].to_numpy(), data.y.iloc[split.rest].to_numpy()
-        scores = [_score(one, truth, rest, task) for one in predicted]
-        averaged = _score(np.mean(predicted, axis=0), truth, rest, task)
+        truth, training = data.y.iloc[split.test_rows].to_numpy(), data.y.iloc[split.rest].to_numpy()
+        scores = [_score(of_fold, truth, training, task) for of_fold in predicted]
+        averaged = _score(np.mean(predicted, axis=0), truth, training, task)
         return [{"fold": fold, "score": score, "averaged": averaged} for fold, score in enumerate(scores)]
 
     def cost(self, settings: Settings) -> float:
-        """Guess by table."""
+        """Estimate from the table."""
         return 60 if settings["table"] in ("WQ", "CM") else 12
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Mean scores of one network or model, and of the average of the ten."""
-        own = results[results["experiment"] == self.name]
+        """Return mean scores of single networks or models, and of the average of ten."""
+        others = results[results["experiment"] == self.name]
         ours = results[results["method"].isin(_OURS)]
         ours = ours.assign(task=ours["experiment"].str.removeprefix("real_"), model=ours["method"])
-        both = pd.concat([ours, own], ignore_index=True)
+        both = pd.concat([ours, others], ignore_index=True)
         groups = both.groupby(["task", "table", "model"], sort=False)
         frame = groups.agg(splits=("split", "nunique"), one=("score", "mean"), sd=("score", "std"))
         once = both.drop_duplicates(["task", "table", "model", "split"])
@@ -148,53 +148,54 @@ class TreeModels(Experiment):
         ].reset_index(drop=True)
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw the mean of ten of every model, table by table."""
+        """Draw the score of the average of ten of each model, table by table."""
         import matplotlib.pyplot as plt
 
         frame = self.summary(results)
         tasks = list(dict.fromkeys(frame["task"]))
         figure, axes = plt.subplots(1, len(tasks), figsize=(5 * len(tasks), 3.8), layout="constrained", squeeze=False)
         for ax, task in zip(axes.flat, tasks, strict=True):
-            own = frame[frame["task"] == task].pivot_table(
+            scores = frame[frame["task"] == task].pivot_table(
                 index="table", columns="model", values="mean of ten", sort=False
             )
-            for model in own:
+            for model in scores:
                 strong = model == "CASTLE"
-                ax.plot(own.index, own[model], "o" if strong else "s", ms=8 if strong else 5, alpha=0.8, label=model)
+                ax.plot(
+                    scores.index, scores[model], "o" if strong else "s", ms=8 if strong else 5, alpha=0.8, label=model
+                )
             ax.set(title=task, ylabel="MSE, standardized" if task == "regression" else "AUROC")
             ax.spines[["top", "right"]].set_visible(False)
         axes[0, 0].legend(frameon=False, fontsize=8)
         return figure
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Say where CASTLE stands among others' models."""
+        """Report the place of CASTLE among the other models."""
         frame = self.summary(results)
         places = frame.groupby("model")["place"].mean().sort_values()
         first = frame.loc[frame.groupby(["task", "table"])["place"].idxmin()]
         ahead = first[first["model"] == "CASTLE"]["table"]
-        seen = ", ".join(f"{model} {place:.2f}" for model, place in places.items())
+        mean_places = ", ".join(f"{model} {place:.2f}" for model, place in places.items())
         return [
             Verdict(
-                "CASTLE's averaged fold networks against averaged trees",
+                "averaged fold networks of CASTLE compared with averaged tree models",
                 "not in the paper",
                 f"best on {len(ahead)} of {len(first)} tables ({', '.join(ahead) or 'none'}); mean place (1 is "
-                f"best): {seen}",
+                f"best): {mean_places}",
             )
         ]
 
     def notes(self) -> str:
-        """Say what is compared."""
+        """Describe the comparison."""
         return (
-            "Every model is trained ten times, on the training rows of the ten folds, with its default settings; "
-            "'one' is the "
-            "mean score of a single one, 'mean of ten' the score of their average. MSE, lower is better; AUROC, "
-            "higher is better."
+            "Each model is trained ten times with its default settings, on the training rows of the ten folds; 'one' "
+            "is the mean score of the single models, 'mean of ten' the score of their average. Lower MSE and higher "
+            "AUROC are better."
         )
 
 
-def _score(predicted: NDArray[np.float64], truth: NDArray[Any], rest: NDArray[Any], task: str) -> float:
+def _score(predicted: NDArray[np.float64], truth: NDArray[Any], training: NDArray[Any], task: str) -> float:
     if task == "regression":
-        return float(np.mean((predicted - truth) ** 2) / np.var(rest))
+        return float(np.mean((predicted - truth) ** 2) / np.var(training))
     if predicted.shape[1] == 2:
         return float(roc_auc_score(truth, predicted[:, 1]))
-    return float(roc_auc_score(truth, predicted, multi_class="ovr", labels=np.unique(rest)))
+    return float(roc_auc_score(truth, predicted, multi_class="ovr", labels=np.unique(training)))

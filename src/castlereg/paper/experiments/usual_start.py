@@ -1,4 +1,4 @@
-"""Beyond the paper: the benchmarks with the usual start of their input layers, CASTLE with its small one."""
+"""Beyond the paper: the other methods with the usual initialization of input layers, CASTLE with its small one."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _TASKS: dict[str, RealTables] = {"regression": RealRegression(), "classification
 
 
 class UsualStart(Experiment):
-    """How much of CASTLE's lead is the small start of its input layers, which it cannot do without.
+    """How much of the lead of CASTLE is due to the small initialization of the input layers, which CASTLE requires.
 
-    The paper says that all methods start from the same weights; its networks may yet have started as networks usually
-    do. Everything else is as in the experiments on real tables, whose scores stand beside.
+    According to the paper, all methods start from the same weights, but its networks may have used the usual
+    initialization. Everything else is as in the experiments on real tables, whose scores are shown for comparison.
     """
 
     name = "usual_start"
-    title = "Benchmarks with the usual start"
+    title = "Other methods with the usual initialization"
     shown_in = "beyond the paper"
     sources = ("real_regression", "real_classification")
 
     def units(self, scale: Scale) -> list[Settings]:
-        """List the units of the real tables without CASTLE, with another start."""
+        """List the units of the real tables without CASTLE, with the usual initialization."""
         return [
             {**unit, "task": task, "input_init": "glorot"}
             for task, real in _TASKS.items()
@@ -56,11 +56,11 @@ class UsualStart(Experiment):
         )
 
     def cost(self, settings: Settings) -> float:
-        """Guess as on the real tables."""
+        """Estimate as for the real tables."""
         return _TASKS[str(settings["task"])].cost(settings)
 
     def _ranked(self, results: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-        """Rank CASTLE with its small start among the others with the usual one."""
+        """Rank CASTLE with its small initialization among the others with the usual one."""
         usual = results[results["experiment"] == self.name]
         castle = results[(results["experiment"] != self.name) & (results["method"] == "CASTLE")]
         castle = castle.assign(task=castle["experiment"].str.removeprefix("real_"))
@@ -72,7 +72,7 @@ class UsualStart(Experiment):
         return pd.concat(parts, ignore_index=True).dropna(subset="rank")
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Scores with both starts by table and method, and ranks against CASTLE."""
+        """Return scores with both initializations by table and method, and ranks against CASTLE."""
         parts = [
             self._ranked(results, methods).groupby(["task", "table", "method"], sort=False)["rank"].mean()
             for methods in (METHODS, TWELVE)
@@ -88,7 +88,7 @@ class UsualStart(Experiment):
         return frame.reset_index()
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw the average ranks of CASTLE and of the others with the usual start, and their critical difference."""
+        """Draw the average ranks of CASTLE and of the others with the usual initialization."""
         import matplotlib.pyplot as plt
 
         ranked = self._ranked(results, TWELVE)
@@ -102,7 +102,7 @@ class UsualStart(Experiment):
         return figure
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Say where CASTLE stands, and what the start does to the others."""
+        """Report the place of CASTLE, and the effect of the initialization on the plain network."""
         verdicts = []
         frame = self.summary(results)
         for name, methods in (("ten", METHODS), ("twelve", TWELVE)):
@@ -114,21 +114,19 @@ class UsualStart(Experiment):
                 others = means.drop("CASTLE")
                 verdicts.append(
                     Verdict(
-                        f"CASTLE among {name} that start as networks usually do, {task}",
+                        f"CASTLE among {name} methods with the usual initialization, {task}",
                         "not in the paper",
-                        f"average rank over folds {means['CASTLE']:.2f} ({len(means)} is best), place {place}; best of "
-                        f"the others {others.index[0]} {others.iloc[0]:.2f}. The plain network is worse with the usual "
-                        f"start on {int(worse.sum())} of {len(worse)} tables",
+                        f"average rank over folds {means['CASTLE']:.2f} ({len(means)} is best), place {place}; the "
+                        f"best other method is {others.index[0]} with {others.iloc[0]:.2f}. The plain network is worse "
+                        f"with the usual initialization on {int(worse.sum())} of {len(worse)} tables",
                     )
                 )
         return verdicts
 
     def notes(self) -> str:
-        """Say what differs."""
+        """Explain the difference."""
         return (
-            "'usual' is the Glorot-uniform start of the input layers, 'small' the normal one with standard "
-            "deviation 0.01 that "
-            "all other experiments here give to every method. Ranks are those of CASTLE (small start) among the "
-            "others (usual "
-            "start), on the same rows and folds."
+            "'usual' is the Glorot-uniform initialization of the input layers, 'small' the normal initialization with "
+            "standard deviation 0.01 that all other experiments use for every method. Ranks compare CASTLE (small) "
+            "with the other methods (usual), on the same rows and folds."
         )

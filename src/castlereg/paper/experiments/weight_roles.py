@@ -1,4 +1,4 @@
-"""What Figures 7 and 8 share: learned weights into the target, by what a column is to it."""
+"""Base of Figures 7 and 8: learned edge weights into the target, by the role of the other column."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WeightRoles(Experiment):
-    """Mean learned weight of arrows into the target, over random graphs."""
+    """Mean learned weight of edges into the target, over random graphs."""
 
     role: ClassVar[str]  # of the target
     kinds: ClassVar[tuple[str, ...]]  # of the other columns
@@ -37,7 +37,7 @@ class WeightRoles(Experiment):
         ]
 
     def measure(self, settings: Settings) -> list[Record]:
-        """Learn a graph, beta by cross-validation, and sort the weights into the target."""
+        """Learn a graph, with beta chosen by cross-validation, and group the weights into the target by role."""
         problem = random_problem(
             int(settings["n_nodes"]),
             int(settings["n_rows"]),
@@ -53,27 +53,27 @@ class WeightRoles(Experiment):
             random_state=int(settings["draw"]),
         ).fit(problem.X, problem.y)
         learned = pd.DataFrame(model.graph_.learned_array, model.graph_.nodes, model.graph_.nodes)["Y"]
-        found = roles(problem.dag, "Y")._asdict()
-        found["noise"] = [name for name in problem.X if name not in set().union(*map(set, found.values()))]
-        found["noise"] += found.pop("unrelated")
+        by_role = roles(problem.dag, "Y")._asdict()
+        by_role["noise"] = [name for name in problem.X if name not in set().union(*map(set, by_role.values()))]
+        by_role["noise"] += by_role.pop("unrelated")
         return [
             {"kind": kind, "column": name, "weight": float(learned[name])}
-            for kind, names in found.items()
+            for kind, names in by_role.items()
             for name in dict.fromkeys(names)
         ]
 
     def cost(self, settings: Settings) -> float:
-        """Guess by nodes and rows."""
+        """Estimate from nodes and rows."""
         return 1 + castle_cost(settings)
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Mean weight by kind of column, over graphs."""
+        """Average weights by kind of column, over graphs."""
         means = results.groupby(["draw", "n_nodes", "n_noise", "kind"], sort=False)["weight"].mean().reset_index()
         frame = means.groupby("kind", sort=False)["weight"].agg(["mean", "std", "count"]).reset_index()
         frame.columns = pd.Index(["kind", "mean weight", "sd over graphs", "graphs"])
-        order = {kind: place for place, kind in enumerate(self.kinds)}
-        kept = frame[frame["kind"].isin(order)]
-        return kept.sort_values("kind", key=lambda kinds: kinds.map(order), ignore_index=True)
+        order = {kind: position for position, kind in enumerate(self.kinds)}
+        frame = frame[frame["kind"].isin(order)]
+        return frame.sort_values("kind", key=lambda kinds: kinds.map(order), ignore_index=True)
 
     def draw(self, results: pd.DataFrame) -> Figure:
         """Draw the means as bars."""
@@ -89,12 +89,10 @@ class WeightRoles(Experiment):
         return figure
 
     def notes(self) -> str:
-        """Say how weights are averaged."""
+        """Explain how weights are averaged."""
         return (
-            "Graphs of two edges per node, sums of sigmoids; beta by cross-validation; weights are the learned "
-            "ones before "
-            "the cut, the mean over fold networks, averaged over columns of a kind and then over graphs. A "
-            "column counts once, "
-            "as the first kind that fits: parent, child, spouse, sibling; 'distant' is joined by a longer path, "
-            "'noise' by none."
+            "Graphs with two edges per node, sums of sigmoids; beta chosen by cross-validation. Weights are the "
+            "learned weights before the threshold, averaged over fold networks, then over columns of a kind, then "
+            "over graphs. A column counts once, as the first kind that fits: parent, child, spouse, sibling; "
+            "'distant' columns are connected to the target by a longer path, 'noise' columns by none."
         )

@@ -1,4 +1,4 @@
-"""Figure 8: learned weights of targets that have no parents."""
+"""Figure 8: learned weights for targets without parents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from castlereg.paper.experiments.weight_roles import WeightRoles
 
 
 class WeightsWithoutParents(WeightRoles):
-    """Children, spouses and noise: there are no siblings without parents."""
+    """Weights of children, spouses and noise; without parents there are no siblings."""
 
     name = "weights_without_parents"
     title = "Learned weights, target without parents"
@@ -18,14 +18,14 @@ class WeightsWithoutParents(WeightRoles):
     kinds = ("children", "spouses", "distant", "noise")
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Judge whether children come before spouses."""
+        """Judge whether children have larger weights than spouses."""
         mean = self.summary(results).set_index("kind")["mean weight"]
-        seen = ", ".join(f"{kind} {value:.3f}" for kind, value in mean.items())
+        means = ", ".join(f"{kind} {value:.3f}" for kind, value in mean.items())
         more = mean["children"] > mean.get("spouses", 0.0)
         return [
             Verdict(
-                "without parents, CASTLE predicts from children rather than spouses",
+                "if the target has no parents, CASTLE predicts from its children rather than from spouses",
                 "reproduced" if more else "not reproduced",
-                seen,
+                means,
             )
         ]

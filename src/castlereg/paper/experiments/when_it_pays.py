@@ -1,4 +1,4 @@
-"""Beyond the paper: on which tables CASTLE pays, and which of its terms does it."""
+"""Beyond the paper: the tables on which CASTLE improves predictions, and the terms responsible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ROWS: Final = (100, 300, 1000, 3000)
 EXTRA: Final = ("none", "random", "copies")
-# The rule is learned on worlds and on these tables, and checked on those: none of the second had a part in it.
+# The rule is learned on worlds and the tables of LEARNED, and checked on the tables of CHECKED.
 LEARNED: Final = {"BH": "default", "FB": "default", "PD": "default", "CC": "default"}
 CHECKED: Final = {name: "binary" if name == "LV" else "default" for name in ("BC", "SH", "SP", "RP", "LV", "diabetes")}
 _PARTS: Final[dict[str, Candidates]] = {
@@ -33,7 +33,7 @@ _PARTS: Final[dict[str, Candidates]] = {
     "L + R + V": PAPER_METHODS["CASTLE"],
 }
 _COPY_NOISE = 0.5  # standard deviations of the column
-_NOISE: Final = {"linear": (1.0,), "smooth": (0.3, 1.0)}  # all noise of a linear world is only a matter of units
+_NOISE: Final = {"linear": (1.0,), "smooth": (0.3, 1.0)}  # in a linear world, noise only changes the units
 _EXTRA_COLUMNS = 15
 _MOST_TEST_ROWS = 1000
 
@@ -73,7 +73,7 @@ class WhenItPays(Experiment):
         return [{**cell, **shared, "draw": draw} for cell, n_draws in drawn for draw in range(n_draws)]
 
     def measure(self, settings: Settings) -> list[Record]:
-        """Train the plain network, CASTLE and its parts on the same rows; measure as many rows of the table."""
+        """Train the plain network, CASTLE and its parts on the same rows, and compute the facts of these rows."""
         X, y, task, n_test = _rows(settings)
         train = len(y) - n_test
         seed = int(settings["draw"])
@@ -96,21 +96,21 @@ class WhenItPays(Experiment):
         return [{"part": part, "error": float(error), "task": task, **facts} for part, error in errors.items()]
 
     def cost(self, settings: Settings) -> float:
-        """Guess by columns and rows."""
+        """Estimate from columns and rows."""
         columns = int(settings.get("n_columns", 16)) + int(settings["n_extra"])
         steps = int(settings["n_rows"]) / 32 * int(settings["max_epochs"]) / 2 * int(settings["cv"])
         return 2 + 10 * steps * (1e-5 + 1.8e-9 * columns**3)
 
     def summary(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Gain of CASTLE and of its parts over the plain network in every cell, mean and standard error over draws."""
+        """Return the gain of CASTLE and its parts over the plain network per cell: mean and standard error."""
         return gains(results)
 
     def draw(self, results: pd.DataFrame) -> Figure:
-        """Draw the gain of CASTLE as a map, and which term carries it."""
+        """Draw the gain of CASTLE and of its causal terms as maps."""
         return gain_map(results)
 
     def verdicts(self, results: pd.DataFrame) -> list[Verdict]:
-        """Say how far the rule holds on tables that had no part in it."""
+        """Judge the rule on tables that were not used to learn it."""
         learned = results[results["source"].isin(["world", *LEARNED])]
         others = results[results["source"].isin(CHECKED)]
         return [
@@ -122,19 +122,19 @@ class WhenItPays(Experiment):
         ]
 
     def notes(self) -> str:
-        """Say what a gain is."""
+        """Define the gain and describe the data."""
         return (
-            "Gain: by how many percent the error (MSE, or 1 - AUROC) of the mean of five fold networks is lower than "
-            "that of the plain network with the same rows, folds and starting weights; beta by validation loss. "
-            "V is the sparsity of the input layers, R acyclicity, L reconstruction. Worlds: random graphs of two edges "
-            "per node, linear or smooth functions (Gaussian processes), noise of 0.3 or 1 (linear worlds have only 1: "
-            "another value changes nothing but units). Extra columns, always fifteen, are standard normal ('random') "
-            "or columns of the table with noise of half a standard deviation ('copies')."
+            "The gain is the percentage by which the error (MSE, or 1 - AUROC) of five averaged fold networks is "
+            "below that of the plain network with the same rows, folds and initial weights; beta is chosen by "
+            "validation loss. V is sparsity of the input layers, R acyclicity, L reconstruction. Worlds are random "
+            "graphs with two edges per node, linear or smooth functions (Gaussian processes) and noise of 0.3 or 1 "
+            "(linear worlds only 1, because another value only changes the units). The fifteen extra columns are "
+            "standard normal ('random') or columns of the table with noise of half a standard deviation ('copies')."
         )
 
 
 def _rows(settings: Settings) -> tuple[pd.DataFrame, pd.Series, Any, int]:
-    """Return the rows of a unit in random order, the task, and how many of the rows are to be held out."""
+    """Return the rows of a unit in random order, the task, and the number of rows to hold out."""
     n_rows, n_extra, seed = int(settings["n_rows"]), int(settings["n_extra"]), int(settings["draw"])
     rng = np.random.default_rng([seed, n_rows])
     if settings["source"] == "world":
@@ -159,7 +159,7 @@ def _rows(settings: Settings) -> tuple[pd.DataFrame, pd.Series, Any, int]:
 
 
 def _with_extra(X: pd.DataFrame, extra: str, n_extra: int, rng: np.random.Generator) -> pd.DataFrame:
-    """Add columns of noise, or noisy copies of the numeric columns in turn."""
+    """Add noise columns, or noisy copies of the numeric columns in cyclic order."""
     if extra == "none":
         return X
     values = rng.standard_normal((len(X), n_extra))
