@@ -124,7 +124,7 @@ def test_weights_lie_within_their_bounds_with_both_signs() -> None:
 
 
 def test_too_many_edges_are_refused() -> None:
-    with pytest.raises(ValueError, match="n_edges=7: 4 nodes have room for 0 to 6 edges"):
+    with pytest.raises(ValueError, match="n_edges=7 is too large: 4 nodes have at most 6 edges"):
         random_dag(4, 7, 0)
 
 
@@ -138,7 +138,7 @@ def test_too_many_edges_are_refused() -> None:
         (lambda: erdos_renyi_dag(4), "pass exactly one of them"),
         (lambda: erdos_renyi_dag(4, 0.5, expected_edges=2), "pass exactly one of them"),
         (lambda: erdos_renyi_dag(4, 1.5), "probability=1.5"),
-        (lambda: erdos_renyi_dag(4, expected_edges=7), "expected_edges=7: 4 nodes have room for 0 to 6"),
+        (lambda: erdos_renyi_dag(4, expected_edges=7), "expected_edges=7 is too large: 4 nodes have at most 6"),
         (lambda: scale_free_dag(3, 3), "edges_per_node=3 must be less than n_nodes=3"),
         (lambda: weighted_dag(example_dag(), 0), "low=0 must be greater than 0"),
         (lambda: weighted_dag(example_dag(), 2, 1), "high=1 must be at least 2"),

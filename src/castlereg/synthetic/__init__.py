@@ -1,4 +1,4 @@
-"""Data with a known graph."""
+"""Synthetic data with a known graph."""
 
 from castlereg.synthetic.graphs import erdos_renyi_dag, example_dag, random_dag, scale_free_dag, weighted_dag
 from castlereg.synthetic.model import KnownWorld, sample

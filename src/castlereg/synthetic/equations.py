@@ -1,4 +1,4 @@
-"""Structural equations: functions and noise of the nodes, and how values are passed on from parents to children."""
+"""Structural equations: functions and noise of the nodes, and propagation from parents to children."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Array = NDArray[np.float64]
 FUNCTIONS: Final[dict[str, Callable[[Array], Array]]] = {
     "linear": lambda x: x,
     "sigmoid": lambda x: np.asarray(expit(x)),
-    # What the released code computes for its sigmoid: an operator's precedence makes it 1 + exp(-x).
+    # The released code computes this for its sigmoid: because of operator precedence, it is 1 + exp(-x).
     "released_sigmoid": lambda x: 1 + np.exp(-x),
     "sine": lambda x: np.sin(x),
 }
-# Draws of each kind of noise, of mean zero and standard deviation one.
+# Draws of each kind of noise, with mean 0 and standard deviation 1.
 NOISES: Final[dict[str, Callable[[np.random.Generator, int], Array]]] = {
     "gaussian": lambda rng, n: rng.standard_normal(n),
     "uniform": lambda rng, n: rng.uniform(-np.sqrt(3), np.sqrt(3), n),
@@ -26,14 +26,15 @@ NOISES: Final[dict[str, Callable[[np.random.Generator, int], Array]]] = {
     "gumbel": lambda rng, n: (rng.gumbel(size=n) - np.euler_gamma) * np.sqrt(6) / np.pi,
 }
 SMOOTH: Final = "smooth"
-# Cosines of a smooth function. Its covariance is that of the Gaussian process up to about 1 / sqrt(32) of the variance.
+# Number of cosines of a smooth function. Its covariance differs from that of the Gaussian process by about 1 / sqrt(32)
+# of the variance.
 N_COSINES: Final = 32
 
 
 class Features(NamedTuple):
-    """Features of one node: how many, and ``apply(values)`` from shape (rows,) to (size, rows).
+    """Features of one node: their number, and ``apply(values)``, which maps shape (rows,) to (size, rows).
 
-    Values of a categorical node are the positions of its levels.
+    Values of a categorical node are the numbers of its levels.
     """
 
     size: int
@@ -41,7 +42,7 @@ class Features(NamedTuple):
 
 
 def node_features(function: str, n_levels: int, rng: np.random.Generator) -> Features:
-    """Return the features of a node with ``n_levels`` levels, 0 if numeric.
+    """Return the features of a node with ``n_levels`` levels; 0 means numeric.
 
     The generator draws the cosines of smooth functions: random Fourier features of the Gaussian process with
     covariance ``exp(-(x - x')^2 / 2)``.
@@ -70,9 +71,10 @@ def effects(
 ) -> list[Array]:
     """Return the effect of a node's features on each child, shape (signals of the child, size), for edges of weight 1.
 
-    Numbers of levels are 0 for numeric nodes. The effect is 1 for a plain function into a numeric child. Effects of
-    levels, or on levels, are normal draws of mean zero and mean square one over the levels, so that no edge is without
-    effect. Smooth functions have unit variance. The first children get the same effects however many follow.
+    Numeric nodes have 0 levels. The effect of a numeric node on a numeric child is 1 unless the function is smooth.
+    Effects of levels, or on levels, are normal draws with mean 0 and mean square 1 over the levels, so no edge is
+    without an effect. Smooth functions have unit variance. The effects on the first children do not depend on the
+    number of children.
     """
     by_child = []
     for child_levels in children_levels:
@@ -90,12 +92,12 @@ def effects(
     return by_child
 
 
-BLOCK: Final = 16  # signals of a block: enough for a product to pay, few enough that blocks hold few edges
-# Products are of (signals, features) with (features, TILE): below the size at which BLAS wakes other threads, which on
-# a busy machine takes longer than the product.
+BLOCK: Final = 16  # signals of a block: enough for efficient products, but few edges within a block
+# Products are of (signals, features) with (features, TILE). They are below the size at which BLAS starts other threads,
+# which takes longer than the product on a busy machine.
 TILE: Final = 64
-TILES: Final = 63  # of one piece; odd, since rows a power of two apart would share cache lines
-CELLS: Final = 2_000_000  # of one piece at most: 16 MB
+TILES: Final = 63  # tiles of one piece; odd, because rows a power of two apart would share cache lines
+CELLS: Final = 2_000_000  # maximum number of values in one piece: 16 MB
 
 
 class Step(NamedTuple):
@@ -110,7 +112,7 @@ class Step(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Nodes that are handled together, and the weights of the features of earlier blocks."""
+    """Nodes that are computed together, and the weights of the features of earlier blocks."""
 
     columns: slice | NDArray[np.intp]
     weights: Array | None
@@ -128,7 +130,7 @@ class Equations(NamedTuple):
     blocks: tuple[Block, ...]
 
     def values(self, node: int, signals: Array) -> Array:
-        """Return a node's values from all signals: the signal itself, or the position of the level with the highest."""
+        """Return the values of a node: its signal, or the number of the level with the highest signal."""
         of_node = signals[self.signal_slices[node]]
         return of_node.argmax(axis=0).astype(np.float64) if self.n_levels[node] else of_node[0]
 
@@ -139,16 +141,16 @@ def equations(
     features: tuple[Features, ...],
     effects: list[list[Array]] | None = None,
 ) -> Equations:
-    """Lay out the equations of a graph in blocks.
+    """Arrange the equations of a graph in blocks.
 
-    ``effects[parent][child]`` has shape (signals of child, features of parent); by default all are 1, which needs one
-    feature and one signal per node.
+    ``effects[parent][child]`` has shape (signals of child, features of parent). By default all effects are 1, for which
+    each node must have one feature and one signal.
     """
     import networkx as nx
 
     graph = nx.empty_graph(len(n_levels), create_using=nx.DiGraph)
     graph.add_edges_from(np.argwhere(edge_weights).tolist())
-    # By generation, so that nodes of a block are rarely joined.
+    # In order of generations, so nodes of a block rarely have edges between them.
     order = [node for generation in nx.topological_generations(graph) for node in sorted(generation)]
     signals = _slices([max(levels, 1) for levels in n_levels])
     in_order = _slices([features[node].size for node in order])
@@ -190,13 +192,13 @@ def _block(nodes: list[int], signals: tuple[slice, ...], columns: tuple[slice, .
     used = np.flatnonzero(outer.any(axis=0))
     if not len(used):
         return Block(slice(0), None, tuple(steps))
-    if 2 * len(used) > start:  # then copying what is used costs more than multiplying by zeros
+    if 2 * len(used) > start:  # copying the used features would cost more than multiplying by zeros
         return Block(slice(start), outer, tuple(steps))
     return Block(used, np.ascontiguousarray(outer[:, used]), tuple(steps))
 
 
 def propagate(system: Equations, signals: Array) -> None:
-    """Turn the noise of every signal, shape (signals, rows), into its value, in place."""
+    """Convert the noise of every signal, shape (signals, rows), to its value, in place."""
     n_features, n_rows = system.weights.shape[1], signals.shape[1]
     tiles = max(1, min(TILES, CELLS // (n_features * TILE)))
     start = 0
@@ -209,7 +211,7 @@ def propagate(system: Equations, signals: Array) -> None:
 
 
 def _propagate_piece(system: Equations, signals: Array, width: int) -> None:
-    """Handle rows that are a multiple of ``width``."""
+    """Propagate a number of rows that is a multiple of ``width``."""
     features = np.zeros((system.weights.shape[1], signals.shape[1]))
     for block in system.blocks:
         sums = None if block.weights is None else _product(block.weights, features[block.columns], width)

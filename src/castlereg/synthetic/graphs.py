@@ -1,6 +1,6 @@
 """Directed acyclic graphs to sample from: DataFrames whose ``dag.loc[cause, effect]`` is the weight, 0 for no edge.
 
-Those drawn at random have weights of 1 and nodes named ``X0``, ``X1``, ...
+Random graphs have weights of 1 and nodes named ``X0``, ``X1``, ...
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from castlereg.options import check_fraction, check_integer, check_number
 
 
 def example_dag() -> pd.DataFrame:
-    """Return the paper's example graph (Figure 1): nine features and the target ``Y``, 1 where row causes column.
+    """Return the paper's example graph (Figure 1): nine features and the target ``Y``, with 1 where row causes column.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def random_dag(
     *,
     branching: float | None = None,
 ) -> pd.DataFrame:
-    """Draw a given number of edges along a random order of the nodes, every edge as likely as any other.
+    """Draw a number of edges along a random order of the nodes; all edges are equally likely.
 
     Parameters
     ----------
@@ -48,14 +48,15 @@ def random_dag(
         At most ``n_nodes * (n_nodes - 1) / 2``.
     random_state : int or Generator
     branching : float, optional
-        Edges per node, instead of ``n_edges``: ``n_nodes * branching`` edges, or as many as fit.
+        Edges per node, instead of ``n_edges``: ``n_nodes * branching`` edges, or as many as possible.
 
     Notes
     -----
-    With neither ``n_edges`` nor ``branching``, the branching factor is a whole number from 1 to ``n_nodes``, each as
-    likely, as in the paper's appendix: "a randomly sampled branching factor up to the number of nodes", edges being
-    added "until either the branching factor was met or no more edges can be added". From ``(n_nodes - 1) / 2`` on
-    nothing more fits, so about half of the paper's graphs are complete: every node is a cause of all later ones.
+    Without ``n_edges`` and ``branching``, the branching factor is a random whole number from 1 to ``n_nodes``, all
+    equally likely, as in the paper's appendix: "a randomly sampled branching factor up to the number of nodes", edges
+    being added "until either the branching factor was met or no more edges can be added". A factor of
+    ``(n_nodes - 1) / 2`` or more gives a complete graph, so in about half of the paper's graphs every node is a cause
+    of all later ones.
 
     Examples
     --------
@@ -76,7 +77,7 @@ def random_dag(
         raise ValueError(f"n_edges={n_edges} and branching={branching} both set the number of edges; pass one of them")
     check_integer("n_edges", n_edges, least=0)
     if n_edges > most:
-        raise ValueError(f"n_edges={n_edges}: {n_nodes} nodes have room for 0 to {most} edges without a cycle")
+        raise ValueError(f"n_edges={n_edges} is too large: {n_nodes} nodes have at most {most} edges without a cycle")
     return _along(rng.permutation(n_nodes), rng.choice(most, n_edges, replace=False))
 
 
@@ -93,7 +94,7 @@ def erdos_renyi_dag(
     ----------
     n_nodes : int
     probability : float, optional
-        Of an edge between two nodes, from 0 to 1.
+        Probability of an edge between two nodes, from 0 to 1.
     random_state : int or Generator
     expected_edges : float, optional
         Mean number of edges, instead of the probability; ``2 * n_nodes`` gives "ER2" graphs.
@@ -110,7 +111,7 @@ def erdos_renyi_dag(
     if expected_edges is not None:
         check_number("expected_edges", expected_edges, least=0)
         if expected_edges > most:
-            raise ValueError(f"expected_edges={expected_edges}: {n_nodes} nodes have room for 0 to {most} edges")
+            raise ValueError(f"expected_edges={expected_edges} is too large: {n_nodes} nodes have at most {most} edges")
         probability = expected_edges / max(most, 1)
     if probability not in (0, 1):
         check_fraction("probability", probability)
@@ -119,15 +120,14 @@ def erdos_renyi_dag(
 
 
 def scale_free_dag(n_nodes: int, edges_per_node: int = 2, random_state: int | np.random.Generator = 0) -> pd.DataFrame:
-    """Draw a graph with a few hubs (Barabási and Albert): most nodes have few effects, some have very many.
+    """Draw a graph with a few hubs (Barabási and Albert): most nodes have few effects, and some have very many.
 
     Parameters
     ----------
     n_nodes : int
         More than ``edges_per_node``.
     edges_per_node : int
-        Causes of each node that joins, drawn in proportion to the edges they already have. Edges lead to the joining
-        node.
+        Number of causes of each new node, drawn in proportion to the edges that they already have.
     random_state : int or Generator
 
     Examples
@@ -146,19 +146,21 @@ def scale_free_dag(n_nodes: int, edges_per_node: int = 2, random_state: int | np
     edges = np.array(nx.barabasi_albert_graph(n_nodes, edges_per_node, seed=rng).edges)
     new_number = rng.permutation(n_nodes)
     values = np.zeros((n_nodes, n_nodes), np.int64)
-    values[new_number[edges.min(axis=1)], new_number[edges.max(axis=1)]] = 1  # nodes are numbered as they join
+    values[new_number[edges.min(axis=1)], new_number[edges.max(axis=1)]] = (
+        1  # nodes are numbered in the order in which they were added
+    )
     return _named(values)
 
 
 def weighted_dag(
     dag: pd.DataFrame, low: float = 0.5, high: float = 2.0, random_state: int | np.random.Generator = 0
 ) -> pd.DataFrame:
-    """Draw a weight for every edge: its size uniform between two bounds, its sign plus or minus with equal chance.
+    """Draw a weight for every edge: its size is uniform between two bounds, its sign is random.
 
     Parameters
     ----------
     dag : DataFrame
-        Edges where it is not 0.
+        A graph; entries that are not 0 are edges.
     low, high : float
         Bounds of the size, ``0 < low <= high``.
     random_state : int or Generator
@@ -197,7 +199,7 @@ def edge_weights(dag: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def _along(order: NDArray[np.intp], chosen: NDArray[Any]) -> pd.DataFrame:
-    """Return the graph of chosen edges, out of all that lead from earlier to later nodes of an order."""
+    """Return the graph of the chosen edges, among all from earlier to later nodes of an order."""
     earlier, later = np.triu_indices(len(order), k=1)
     values = np.zeros((len(order), len(order)), np.int64)
     values[order[earlier[chosen]], order[later[chosen]]] = 1

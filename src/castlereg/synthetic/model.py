@@ -1,4 +1,4 @@
-"""Known worlds: a graph, the effects of parents on their children, and the noise of every node."""
+"""Known worlds: a graph, the functions of its edges, and the noise of every node."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _POPULATION = 10_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class KnownWorld(StructuralModel):
-    """A structural model whose equations are given: every node is a sum over its parents plus noise.
+    """A structural model with known equations: every node is a sum over its parents plus noise.
 
     It draws rows with a known graph, and answers every question of a
-    :class:`~castlereg.structural.StructuralModel` as it is, without error bars.
+    :class:`~castlereg.structural.StructuralModel` exactly, without error bars.
 
     A numeric node is ``sum over parents of weight * function(parent) + noise``. A categorical node has such a sum for
-    each level and takes the level with the highest after adding Gumbel noise: its level is drawn from their softmax.
+    each level and takes the level with the highest sum after adding Gumbel noise, which draws it from their softmax.
     This is the paper's Algorithm 1, with more functions and kinds of noise.
 
     Parameters
@@ -51,19 +51,19 @@ class KnownWorld(StructuralModel):
     dag : DataFrame
         ``dag.loc[cause, effect]`` is the weight of the edge, 0 for none.
     function : {"sigmoid", "linear", "released_sigmoid", "sine", "smooth"}
-        Applied to each parent before the sum. ``released_sigmoid`` is the released code's ``1 + exp(-x)``. ``smooth``
-        gives every edge its own function, drawn from a Gaussian process with unit variance and length scale 1.
+        Function of each parent before the sum. ``released_sigmoid`` is the released code's ``1 + exp(-x)``. ``smooth``
+        draws a separate function for every edge from a Gaussian process with unit variance and length scale 1.
     noise : {"gaussian", "uniform", "laplace", "gumbel"} or mapping of node to these
-        Its distribution, always of mean zero. Nodes that a mapping leaves out have Gaussian noise.
+        Distribution of the noise, always with mean zero. Nodes missing from a mapping have Gaussian noise.
     noise_std : float, or mapping or Series of node to float
-        Standard deviation of the noise. Nodes that a mapping leaves out have 1. Not used for categorical nodes.
+        Standard deviation of the noise; 1 for nodes missing from a mapping. Not used for categorical nodes.
     categorical : mapping of node to int
-        Number of levels of categorical nodes, named ``L0``, ``L1``, ... A categorical parent has a random effect on
-        its children for each level in place of the function.
+        Number of levels of categorical nodes, named ``L0``, ``L1``, ... Each level of a categorical parent has a random
+        effect on its children, instead of the function.
     random_state : int or Generator
-        Draws smooth functions and effects of levels once; all rows of a model share them.
+        Seed for smooth functions and effects of levels, which all rows of a model share.
     fixed : mapping of node to value
-        Nodes that are held at a value whatever their parents; see :meth:`do`.
+        Nodes that are held at a value, regardless of their parents; see :meth:`do`.
 
     Examples
     --------
@@ -98,12 +98,12 @@ class KnownWorld(StructuralModel):
         if not names:
             raise ValueError("the graph has no nodes")
         for option in ("noise", "noise_std", "categorical", "fixed"):
-            if isinstance(given := getattr(self, option), Mapping | pd.Series):
-                store(option, dict(given))
-                unknown = [name for name in dict(given) if name not in names]
+            if isinstance(by_name := getattr(self, option), Mapping | pd.Series):
+                store(option, dict(by_name))
+                unknown = [name for name in dict(by_name) if name not in names]
                 if unknown:
                     known = ", ".join(map(str, names))
-                    raise ValueError(f"{option} has {unknown[0]!r}, which is not a node; the nodes are {known}")
+                    raise ValueError(f"unknown node {unknown[0]!r} in {option}; the nodes are {known}")
         for name, n_levels in self.categorical.items():
             check_integer(f"categorical[{name!r}]", n_levels, least=2)
         for name, value in self.fixed.items():
@@ -124,7 +124,7 @@ class KnownWorld(StructuralModel):
         store("edge_weights", weights)
         store("noise_kinds", tuple(kinds))
         store("noise_stds", tuple(map(float, stds)))
-        store("random_state", seed)  # so that a copy of the model repeats its functions
+        store("random_state", seed)  # a copy of the model has the same functions
         store("seed", int(seed))
 
     def __repr__(self) -> str:
@@ -146,25 +146,25 @@ class KnownWorld(StructuralModel):
 
     @property
     def draws(self) -> tuple[()]:
-        """None: what is known has no error bars."""
+        """Always empty: a known world has no error bars."""
         return ()
 
     @cached_property
     def population(self) -> Population:
-        """Rows that answers are averages over: 10,000 draws."""
+        """The rows over which answers are averaged: 10,000 draws."""
         values = self.drawn(_POPULATION, np.random.default_rng([self.seed, _POPULATION]))
         return Population(values, np.ones(_POPULATION))
 
     def coded(self, rows: pd.DataFrame) -> Array:
-        """Return a table with every node as numbers, shape (nodes, rows), without missing values."""
+        """Return a table with every node as numbers, shape (nodes, rows); missing values raise."""
         values = super().coded(rows)
         if np.isnan(values).any():
             name = self.names[int(np.argmax(np.isnan(values).any(axis=1)))]
-            raise ValueError(f"Column {name!r} has missing values or unknown levels; a known world needs all values.")
+            raise ValueError(f"column {name!r} has missing values or unknown levels; a known world needs complete rows")
         return values
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each equation: column, kind, parents, function, and the noise's standard deviation."""
+        """Return a row for each equation: column, kind, parents, function, and standard deviation of the noise."""
         return pd.DataFrame(
             {
                 "column": self.names,
@@ -190,7 +190,7 @@ class KnownWorld(StructuralModel):
     def drawn(self, n_rows: int, rng: np.random.Generator) -> Array:
         """Draw rows as numbers, shape (nodes, rows).
 
-        Worlds that differ only in ``do`` or in noise columns draw the same noise for the nodes they share. Sums that
+        Worlds that differ only in ``do`` or in noise columns draw the same noise for the nodes they share. Values that
         exceed the range of floating-point numbers raise an OverflowError.
         """
         signals = self.signals(n_rows, rng)
@@ -199,9 +199,9 @@ class KnownWorld(StructuralModel):
         return np.stack([self.equations.values(node, signals) for node in range(len(self.names))])
 
     def with_noise_columns(self, n_columns: int) -> KnownWorld:
-        """Return the model with further columns of standard normal noise, without edges.
+        """Return the model with additional columns of standard normal noise, without edges.
 
-        The new nodes come last and are named ``noise1``, ``noise2``, ..., leaving out names that are taken.
+        The new nodes come last and are named ``noise1``, ``noise2``, ..., without names that are already used.
 
         Examples
         --------
@@ -219,25 +219,25 @@ class KnownWorld(StructuralModel):
             noise_std=dict(zip(self.names, self.noise_stds, strict=True)),
         )
 
-    # --- what it is made of ------------------------------------------------------------------------
+    # --- equations ---------------------------------------------------------------------------------
 
     @cached_property
     def equations(self) -> Equations:
-        """The structural equations, laid out for sampling."""
+        """The structural equations, prepared for sampling."""
         n_levels = tuple(int(self.categorical.get(name, 0)) for name in self.names)
         if self.function != SMOOTH and not self.categorical:
             plain = node_features(self.function, 0, np.random.default_rng(0))
             return equations(self.edge_weights, n_levels, (plain,) * len(n_levels))
-        features, given = [], []
+        features, of_nodes = [], []
         for node, levels in enumerate(n_levels):
-            # A generator for each node: its functions stay what they are when edges go and nodes are added.
+            # Each node has its own generator, so its functions do not change when edges or other nodes do.
             rng = np.random.default_rng([self.seed, node])
             features.append(node_features(self.function, levels, rng))
-            given.append(effects(self.function, levels, n_levels, features[-1].size, rng))
-        return equations(self.edge_weights, n_levels, tuple(features), given)
+            of_nodes.append(effects(self.function, levels, n_levels, features[-1].size, rng))
+        return equations(self.edge_weights, n_levels, tuple(features), of_nodes)
 
     def signals(self, n_rows: int, random_state: int | np.random.Generator) -> Array:
-        """Draw the signals of all nodes, shape (signals, rows); ``equations.signal_slices`` has those of each.
+        """Draw the signals of all nodes, shape (signals, rows); ``equations.signal_slices`` locates those of each node.
 
         They are the values of numeric nodes, and noisy scores of the levels of categorical ones.
         """
@@ -245,7 +245,7 @@ class KnownWorld(StructuralModel):
         rng = np.random.default_rng(random_state)
         slices = self.equations.signal_slices
         signals = self.system.draw(n_rows, rng)
-        for name, value in self.fixed.items():  # after drawing, so that the noise of the other nodes stays the same
+        for name, value in self.fixed.items():  # after drawing, to keep the noise of the other nodes
             held = value if name not in self.categorical else [[level == value] for level in self._levels(name)]
             signals[slices[self.names.index(name)]] = held
         with np.errstate(over="ignore", invalid="ignore"):
@@ -254,8 +254,8 @@ class KnownWorld(StructuralModel):
         if not finite.all():
             beyond = [name for name, rows in zip(self.names, slices, strict=True) if not finite[rows].all()]
             raise OverflowError(
-                f"{len(beyond)} nodes, {beyond[0]!r} among them, grow beyond floating-point numbers; use smaller "
-                f"weights, fewer edges, or a bounded function such as 'sigmoid' (now {self.function!r})"
+                f"the values of {len(beyond)} nodes, such as {beyond[0]!r}, are too large for floating-point numbers; "
+                f"use smaller weights, fewer edges, or a bounded function such as 'sigmoid' (now {self.function!r})"
             )
         return signals
 
@@ -263,14 +263,14 @@ class KnownWorld(StructuralModel):
         return [f"L{i}" for i in range(self.categorical[name])]
 
 
-def _by_node(option: str, given: Any, default: Any, names: list[str], check: Callable[[str, Any], None]) -> list[Any]:
-    """Check an option that is one value for all nodes or a mapping, and return it for every node."""
-    if not isinstance(given, Mapping):
-        check(option, given)
-        return [given] * len(names)
-    for name, value in given.items():
+def _by_node(option: str, values: Any, default: Any, names: list[str], check: Callable[[str, Any], None]) -> list[Any]:
+    """Check an option that is one value for all nodes or a mapping, and return its value for every node."""
+    if not isinstance(values, Mapping):
+        check(option, values)
+        return [values] * len(names)
+    for name, value in values.items():
         check(f"{option}[{name!r}]", value)
-    return [given.get(name, default) for name in names]
+    return [values.get(name, default) for name in names]
 
 
 def sample(
@@ -291,8 +291,8 @@ def sample(
         As for :class:`KnownWorld`.
     n_rows : int
     random_state : int or Generator
-        Draws the noise, and the smooth functions and effects of levels too: calls with different numbers have
-        different ones. Use a :class:`KnownWorld` to keep them for training and test rows.
+        Seed for the noise and also for smooth functions and effects of levels, so calls with different seeds have
+        different functions. Use a :class:`KnownWorld` to draw training and test rows with the same functions.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from castlereg.synthetic.equations import NOISES, Equations
 
 Array = NDArray[np.float64]
 
-# Densities of each kind of noise, of mean zero and standard deviation one.
+# Densities of each kind of noise, with mean 0 and standard deviation 1.
 _DENSITIES = {
     "gaussian": stats.norm(),
     "uniform": stats.uniform(-np.sqrt(3), 2 * np.sqrt(3)),
@@ -27,7 +27,7 @@ _DENSITIES = {
 
 @dataclass(frozen=True)
 class KnownSystem:
-    """A :class:`castlereg.structural.system.System` of given equations."""
+    """A :class:`castlereg.structural.system.System` of known equations."""
 
     equations: Equations
     edge_weights: Array  # (nodes, nodes)
@@ -59,7 +59,7 @@ class KnownSystem:
             values[k] = signals.argmax(axis=0) if self.equations.n_levels[k] else signals[0]
 
     def given(self, node: int, values: Array) -> Array:
-        """Return what the parents give to a node, shape (signals, rows)."""
+        """Return a number, or a score for each level, from the parents of a node; shape (signals, rows)."""
         system = self.equations
         at = system.signal_slices[node]
         total = np.zeros((at.stop - at.start, values.shape[1]))
@@ -69,7 +69,7 @@ class KnownSystem:
         return total
 
     def abduct(self, values: Array, nodes: Sequence[int], seed: int) -> Array:
-        """Return noise with which nodes have these values."""
+        """Return noise for which nodes have these values."""
         noise = np.zeros((self.equations.signal_slices[-1].stop, values.shape[1]))
         for k in nodes:
             given, at = self.given(k, values), self.equations.signal_slices[k]
@@ -90,6 +90,6 @@ class KnownSystem:
             else:
                 std = self.noise_stds[k]
                 if std == 0:
-                    raise ValueError("a column without noise (noise_std=0) has no density")
+                    raise ValueError("a column without noise (noise_std=0) has no density; use a positive noise_std")
                 densities[k] = _DENSITIES[self.noise_kinds[k]].logpdf((values[k] - given[0]) / std) - np.log(std)
         return densities
