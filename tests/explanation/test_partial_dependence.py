@@ -55,7 +55,7 @@ def test_classes_and_what_is_rejected(table: tuple[pd.DataFrame, pd.Series]) -> 
         partial_dependence(model, X, "a", [1.0], level="tall")
     with pytest.raises(KeyError, match="X has no column 'A'; did you mean 'a'"):
         partial_dependence(model, X, "A", [1.0])
-    with pytest.raises(ValueError, match="level='high' is for classes"):
+    with pytest.raises(ValueError, match="level='high' needs a model of classes"):
         partial_dependence(CastleRegressor(max_epochs=2, random_state=0).fit(X, y), X, "a", [1.0], level="high")
     both = CastleMultiOutput(max_epochs=2, random_state=0).fit(X, pd.DataFrame({"t": y, "u": -y}))
     with pytest.raises(ValueError, match="the model has 2 targets"):

@@ -75,7 +75,7 @@ def test_rows_without_a_target_are_left_out(linear_model: Any) -> None:
     np.testing.assert_array_equal(
         explain(linear_model, X, missing).increases, explain(linear_model, X[30:], y[30:]).increases
     )
-    with pytest.raises(ValueError, match="nothing to compare"):
+    with pytest.raises(ValueError, match="every row of y has a missing value"):
         explain(linear_model, X, np.full(80, np.nan))
 
 

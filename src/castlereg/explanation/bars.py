@@ -1,4 +1,4 @@
-"""Columns as horizontal bars, the first at the top."""
+"""Horizontal bars for columns, with the first at the top."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _COLOUR = "#1f6fb2"
 _OTHERS = ("#d9480f", "#2b8a3e", "#f2b134", "#7048a8", "#868e96", "#0ca6a6", "#c2255c")
-_LONGEST = 40  # characters of a name
+_LONGEST = 40  # maximum number of characters of a name
 
 
 def draw_bars(
@@ -28,22 +28,22 @@ def draw_bars(
     spread: NDArray[np.float64] | None = None,
     names: Sequence[str] = (),
 ) -> Axes:
-    """Draw one bar per column, or several stacked on each other.
+    """Draw one bar per column, or several stacked bars.
 
     Parameters
     ----------
     columns : sequence of str
-        In the order of the bars, the first at the top.
+        Names in the order of the bars, with the first at the top.
     bars : sequence of array of shape (columns,)
-        Lengths; more than one array is stacked, with ``names`` as the legend.
+        Lengths; several arrays are stacked, with ``names`` as the legend.
     label : str
-        What the lengths mean.
+        Label of the axis of lengths.
     ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+        By default new axes.
     most : int
-        Columns to show; a line says how many are left out.
+        Maximum number of columns; the title states how many are shown.
     spread : array of shape (columns,), optional
-        Half of the length of the error bars.
+        Half the length of the error bars.
     """
     try:
         from matplotlib import pyplot as plt
@@ -79,6 +79,6 @@ def draw_bars(
 
 
 def _shortened(name: str) -> str:
-    """Cut a long name, and keep matplotlib from reading formulas in it."""
+    """Shorten a long name, and escape it so that matplotlib does not parse formulas."""
     cut = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
     return cut.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""One function for both kinds of explanation: read the rows, and call what computes."""
+"""The function :func:`explain`, for both kinds of explanations."""
 
 from __future__ import annotations
 
@@ -60,37 +60,37 @@ def explain(
     random_state: Seed = 0,
     verbose: bool | None = None,
 ) -> PermutationImportance | ShapValues:
-    """Explain what a fitted model predicts, by permutation importance or SHAP values.
+    """Explain the predictions of a fitted model, by permutation importance or SHAP values.
 
-    ``"permutation"`` measures how much the loss of all rows rises when one column is permuted: which columns the model
-    needs. ``"shap"`` splits the prediction of every row into one part per column: why this row is predicted so. Both
-    describe the model, not the world: a column that only goes along with a cause is important too.
+    ``"permutation"`` measures how much the loss over all rows increases when one column is permuted, and shows which
+    columns the model needs. ``"shap"`` splits the prediction of every row into one part per column, and shows why the
+    model predicts this value. Both describe the model, not the world: a column that is only correlated with a cause can
+    be important, too.
 
-    Columns of text, categories and dates and columns with missing values are explained as the columns that they are,
-    one value for each.
+    Each column gets one value, also if it contains text, categories, dates or missing values.
 
     Parameters
     ----------
     model : fitted estimator of castlereg
-        One that was loaded from a file, too. Several targets are explained together by ``"permutation"`` (their mean
-        loss) and one by one by ``"shap"``.
+        It may be loaded from a file. ``"permutation"`` explains several targets together, by their mean loss;
+        ``"shap"`` explains each separately.
     X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-        Rows to explain. For ``"permutation"``, rows that the model was not trained on: on training rows, columns look
-        more important than they are.
+        Rows to explain. For ``"permutation"``, use rows that the model was not trained on: training rows overstate the
+        importance of columns.
     y : array-like of shape (rows,) or (rows, targets), optional
-        Their targets, which ``"permutation"`` needs. Rows without a target are left out.
+        Targets of the rows, needed for ``"permutation"``. Rows without a target are left out.
     method : {"permutation", "shap"}
         ``"shap"`` needs ``castlereg[shap]``.
     n_repeats : int
-        Permutations of every column; or for each row of SHAP, orders in which the columns become known, each taken
-        forwards and backwards.
+        Number of permutations of every column. For ``"shap"``, number of orders in which the columns become known, for
+        each row; each order is used forwards and backwards.
     background : int or table with the columns of X, optional
-        Of SHAP: rows whose values a column has while it is unknown; a number of evenly spaced rows of ``X``, by default
-        100, or other rows, such as training rows.
+        Only for ``"shap"``: rows that replace the values of unknown columns. Either a number of evenly spaced rows of
+        ``X``, by default 100, or other rows, such as training rows.
     random_state : int, RandomState, Generator or None
-        Seed of the permutations. NumPy's global random state stays as it is.
+        Seed of the permutations. NumPy's global random state does not change.
     verbose : bool, optional
-        Show a progress bar if it takes more than two seconds; by default in a terminal or notebook.
+        Show a progress bar after two seconds; by default in a terminal or notebook.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def explain(
     """
     if not isinstance(model, NetworkEstimator):
         raise TypeError(
-            f"{type(model).__name__} is not an estimator of castlereg: use sklearn.inspection.permutation_importance, "
+            f"{type(model).__name__} is not an estimator of castlereg; use sklearn.inspection.permutation_importance "
             "or the package shap"
         )
     check_is_fitted(model)
@@ -118,14 +118,14 @@ def explain(
     seed = int(seed_sequence(random_state).generate_state(1)[0])
     if method == "permutation":
         if background is not None:
-            raise ValueError('background has no effect with method="permutation": leave it out, or use method="shap"')
+            raise ValueError('background has no effect with method="permutation"; drop it, or pass method="shap"')
         if y is None:
-            raise ValueError('y is missing: method="permutation" compares predictions with the targets of the rows')
+            raise ValueError('y is missing; method="permutation" needs the targets of the rows')
         has_target = has_targets(y)
-        kept = np.flatnonzero(has_target)
-        if not len(kept):
-            raise ValueError("y has no row without a missing value: there is nothing to compare predictions with")
-        X, y = (data if has_target.all() else _safe_indexing(data, kept) for data in (X, y))
+        known = np.flatnonzero(has_target)
+        if not len(known):
+            raise ValueError("every row of y has a missing value; pass at least one row with all targets")
+        X, y = (data if has_target.all() else _safe_indexing(data, known) for data in (X, y))
         rows = read_known_rows(model, X, y, model.model_.target_kinds)
         cells = model.model_.cells(rows.columns)
         return permutation_importance(model, cells, rows.targets, n_repeats, seed, shows_progress(verbose))

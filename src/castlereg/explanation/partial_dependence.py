@@ -1,4 +1,4 @@
-"""Mean predictions of a model with one column set: what it predicts, not what would be caused."""
+"""Mean predictions of a model with one column set: predictions, not causal effects."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from castlereg.options import did_you_mean
 
 Array = NDArray[np.float64]
 
-_ROWS = 150  # at most, evenly spaced
+_ROWS = 150  # maximum number of rows, evenly spaced
 
 
 def mean_predictions(model: FittedModel, cells: Array, column: int, values: Array) -> list[Array]:
-    """Return the mean prediction of each target with a column set to values, the other columns as they are.
+    """Return the mean prediction of each target with a column set to values and the other columns unchanged.
 
     Parameters
     ----------
     model : FittedModel
     cells : array of shape (rows, columns)
-        As of :meth:`castlereg.fitted.model.FittedModel.cells`.
+        From :meth:`castlereg.fitted.model.FittedModel.cells`.
     column : int
     values : array of shape (values,)
         Numbers, or indices of levels.
@@ -33,13 +33,13 @@ def mean_predictions(model: FittedModel, cells: Array, column: int, values: Arra
     Returns
     -------
     list of array
-        For each target, of shape (values,) for numbers or (values, classes).
+        One array per target, of shape (values,) for numbers or (values, classes) for classes.
     """
-    some = cells[np.unique(np.linspace(0, len(cells) - 1, min(len(cells), _ROWS)).round().astype(np.int64))]
-    repeated = np.tile(some, (len(values), 1))
-    repeated[:, column] = np.repeat(values, len(some))
+    rows = cells[np.unique(np.linspace(0, len(cells) - 1, min(len(cells), _ROWS)).round().astype(np.int64))]
+    repeated = np.tile(rows, (len(values), 1))
+    repeated[:, column] = np.repeat(values, len(rows))
     of_targets = [predicted.mean(axis=0) for predicted in model.predictor.predict(repeated)]
-    return [predicted.reshape(len(values), len(some), *predicted.shape[1:]).mean(axis=1) for predicted in of_targets]
+    return [predicted.reshape(len(values), len(rows), *predicted.shape[1:]).mean(axis=1) for predicted in of_targets]
 
 
 def partial_dependence(
@@ -47,21 +47,21 @@ def partial_dependence(
 ) -> Array:
     """Return the mean prediction of a fitted model with one column set to values in every row.
 
-    It shows what the model predicts, not what would happen: beside an effect,
-    ``effect.plot(predicted=partial_dependence(model, X, effect.cause, effect.values))`` shows both in one picture.
+    It shows what the model predicts, not what would happen if the column were changed. To compare it with an effect,
+    use ``effect.plot(predicted=partial_dependence(model, X, effect.cause, effect.values))``.
 
     Parameters
     ----------
     model : estimator
-        With one target.
+        A fitted estimator with one target.
     X : DataFrame
         Rows to average over.
     column : str
-        One of its columns.
+        A column of ``X``.
     values : sequence
-        What it is set to.
+        Values of the column.
     level : object, optional
-        Class whose probability is wanted, by default the last; not for regression.
+        Class whose probability is returned, by default the last; not for regression.
 
     Returns
     -------
@@ -80,10 +80,10 @@ def partial_dependence(
     if column not in X.columns:
         raise KeyError(f"X has no column {column!r}{did_you_mean(str(column), map(str, X.columns))}")
     if model.n_outputs_ != 1:
-        raise ValueError(f"the model has {model.n_outputs_} targets: partial dependence is of a model with one")
+        raise ValueError(f"the model has {model.n_outputs_} targets, but partial_dependence() needs a model with one")
     classes = model.model_.classes
     if not classes and level is not None:
-        raise ValueError(f"level={level!r} is for classes, but the model predicts numbers")
+        raise ValueError(f"level={level!r} needs a model of classes, but this one predicts numbers; drop level")
     labels = classes[0].tolist() if classes else []
     if level is not None and level not in labels:
         raise ValueError(f"level={level!r} is not one of the classes {labels}")

@@ -1,4 +1,4 @@
-"""Permutation importance: how much the loss rises when one column is permuted among the rows."""
+"""Permutation importance: the increase of the loss when one column is permuted."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PermutationImportance:
-    """How much the loss of rows rises when one column is permuted.
+    """The increase of the loss over rows when one column is permuted.
 
-    The loss is the squared error in units of the target's variance or the log loss in units of the class entropy, the
-    mean over targets: 1 is the loss of the constant prediction, and ``1 - loss`` is what the model explains.
+    The loss is the squared error in units of the target's variance, or the log loss in units of the class entropy,
+    averaged over targets: 1 is the loss of a constant prediction, and the model explains ``1 - loss``.
 
     Attributes
     ----------
     columns : tuple of str
     loss : float
-        Of the rows as they are.
+        Loss without a permutation.
     increases : array of shape (columns, repeats)
-        How much it rises with each permutation.
+        Increase of the loss with each permutation.
     """
 
     columns: tuple[str, ...]
@@ -44,8 +44,8 @@ class PermutationImportance:
     def importances(self) -> NDArray[np.float64]:
         """The share of the loss explained through each column, shape (columns,).
 
-        The mean increase divided by ``1 - loss``, as ``feature_importances_`` of an estimator, and not summing to 1
-        either; zeros if the model explains nothing of these rows.
+        The mean increase divided by ``1 - loss``. Like ``feature_importances_`` of an estimator, these values do not
+        sum to 1. They are zero if the model explains nothing on these rows.
         """
         return self._shares(self.increases.mean(axis=1))
 
@@ -55,8 +55,8 @@ class PermutationImportance:
     def to_frame(self) -> pd.DataFrame:
         """Return one row per column, the most important first.
 
-        Columns: ``column``; ``importance``, see :attr:`importances`; ``std``, its standard deviation over permutations;
-        ``loss_increase``, not divided by what the model explains.
+        The frame has the columns ``column``; ``importance``, see :attr:`importances`; ``std``, its standard deviation
+        over permutations; and ``loss_increase``, the mean increase of the loss.
         """
         frame = pd.DataFrame(
             {
@@ -74,9 +74,9 @@ class PermutationImportance:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            By default new axes.
         most : int
-            Columns to show, the most important ones.
+            Maximum number of columns; the most important are drawn.
         """
         frame = self.to_frame()
         bars = [frame["importance"].to_numpy()]
@@ -95,7 +95,7 @@ def permutation_importance(
     seed: int,
     verbose: bool,
 ) -> PermutationImportance:
-    """Permute the columns of cells, shape (rows, columns), with the function of scikit-learn."""
+    """Permute the columns of cells, shape (rows, columns), with scikit-learn's function."""
     fitted = model.model_
     losses = RowLosses(fitted.targets, truth)
     n_columns = cells.shape[1]
@@ -103,7 +103,7 @@ def permutation_importance(
 
         def score(_: NetworkEstimator, permuted: NDArray[np.float64], y: None) -> float:
             bar.update()
-            with np.errstate(over="ignore"):  # a target that does not vary has no unit
+            with np.errstate(over="ignore"):  # a constant target has a unit of zero
                 values = [of_target.mean(axis=0) for of_target in fitted.predict_values(permuted)]
                 return -float(losses(values).mean())
 

@@ -1,4 +1,4 @@
-"""SHAP values: the prediction of a row as the mean prediction plus one part per column, by the package shap."""
+"""SHAP values: the prediction of a row as the mean prediction plus one part per column, from the package shap."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _ROWS_AT_ONCE = 50_000
 class ShapValues:
     """Predictions of rows, split into one part per column.
 
-    What a model predicts for a row is ``base + values[row].sum(axis=0)``. Predictions are the value of a numeric
-    target, in its own unit, or the probability of each class.
+    The prediction for a row is ``base + values[row].sum(axis=0)``: the value of a numeric target, in its own unit, or
+    the probability of each class.
 
     Attributes
     ----------
@@ -37,13 +37,13 @@ class ShapValues:
     targets : tuple of str
         The target of each output.
     outputs : tuple of str
-        Names of what is predicted: of a numeric target its name, otherwise one for each class; with several targets
-        ``target: class``.
+        Names of the outputs: the target if it is numeric, otherwise each class, or ``target: class`` if there are
+        several targets.
     values : array of shape (rows, columns, outputs)
     base : array of shape (outputs,)
         Mean prediction of the background rows.
     cells : DataFrame
-        The rows that were explained, levels as text and dates as dates.
+        The explained rows, with levels as text and dates as dates.
     """
 
     columns: tuple[str, ...]
@@ -55,13 +55,13 @@ class ShapValues:
 
     @property
     def predicted(self) -> NDArray[np.float64]:
-        """What the model predicts, shape (rows, outputs)."""
+        """Predictions of the model, shape (rows, outputs)."""
         return self.base + self.values.sum(axis=1)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per output and column, the most important first.
 
-        Columns: ``output``, ``column``, and ``importance``, the mean absolute value over rows.
+        The frame has the columns ``output``, ``column``, and ``importance``, the mean absolute value over rows.
         """
         frames = []
         for output, importances in zip(self.outputs, np.abs(self.values).mean(axis=0).T, strict=True):
@@ -70,7 +70,7 @@ class ShapValues:
         return pd.concat(frames, ignore_index=True)
 
     def values_frame(self, output: str | None = None) -> pd.DataFrame:
-        """Return the values of one output, one row per row and one column per column of the table.
+        """Return the values of one output, with the rows and columns of the table.
 
         Parameters
         ----------
@@ -86,11 +86,11 @@ class ShapValues:
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Where to draw; a new figure by default.
+            By default new axes.
         output : str, optional
             One of ``outputs``; by default the only one, the second of two classes, or all classes stacked.
         most : int
-            Columns to show, the most important ones.
+            Maximum number of columns; the most important are drawn.
         """
         stacked = output is None and len(self.outputs) > 2 and len(set(self.targets)) == 1
         chosen = list(range(len(self.outputs))) if stacked else [self._position(output)]
@@ -103,7 +103,7 @@ class ShapValues:
         return draw_bars([self.columns[j] for j in order], list(lengths[order].T), label, ax, most, names=names)
 
     def to_shap(self, output: str | None = None) -> Any:
-        """Return the values of one output as ``shap.Explanation``, for the pictures of the package shap.
+        """Return the values of one output as ``shap.Explanation``, for the plots of the package shap.
 
         Parameters
         ----------
@@ -124,12 +124,12 @@ class ShapValues:
         )
 
     def _position(self, output: str | None) -> int:
-        """Find an output, or the one that stands for all."""
+        """Return the position of an output; by default of the only one, or of the second of two classes."""
         if output is None and len(set(self.targets)) == 1 and len(self.outputs) <= 2:
             return len(self.outputs) - 1
         if output not in self.outputs:
-            given = "there are several outputs" if output is None else f"output={output!r} is not known"
-            raise ValueError(f"{given}: pass output, one of {', '.join(map(repr, self.outputs))}")
+            problem = "there are several outputs" if output is None else f"output={output!r} is unknown"
+            raise ValueError(f"{problem}; pass output=..., one of {', '.join(map(repr, self.outputs))}")
         return self.outputs.index(output)
 
     def __str__(self) -> str:
@@ -147,9 +147,9 @@ def shap_values(
 ) -> ShapValues:
     """Compute the SHAP values of cells, shape (rows, columns).
 
-    Every row is explained from the same seed, so that its values do not depend on the other rows. The package shap gets
-    cells by their rank among the values of their column, missing ones included: it takes values that are nearly equal
-    for the same, whatever the unit of the column.
+    Every row is explained with the same seed, so its values do not depend on the other rows. The package shap treats
+    nearly equal values as the same, regardless of the unit of the column. So it gets the rank of each cell among the
+    values of its column, missing values included.
     """
     shap = _shap()
     targets, outputs = _outputs(model.targets)
@@ -157,8 +157,8 @@ def shap_values(
     codes = np.column_stack([codes for _, codes in numbered]).astype(np.float64)
 
     def predict(coded: NDArray[np.float64]) -> NDArray[np.float64]:
-        places = coded.astype(np.int64)
-        decoded = np.column_stack([values[places[:, j]] for j, (values, _) in enumerate(numbered)])
+        ranks = coded.astype(np.int64)
+        decoded = np.column_stack([values[ranks[:, j]] for j, (values, _) in enumerate(numbered)])
         return np.column_stack(model.predict_cells(decoded))
 
     rows, behind = codes[: len(cells)], codes[len(cells) :]
@@ -178,7 +178,7 @@ def shap_values(
 
 def _shap() -> Any:
     try:
-        with warnings.catch_warnings():  # what it imports may warn of its own future
+        with warnings.catch_warnings():  # its imports may raise deprecation warnings
             warnings.simplefilter("ignore", DeprecationWarning)
             warnings.simplefilter("ignore", PendingDeprecationWarning)
             import shap
@@ -199,7 +199,7 @@ def _global_seed(seed: int) -> Iterator[None]:
 
 
 def _outputs(targets: Sequence[Target]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the target and the name of everything that is predicted."""
+    """Return the target and the name of every output."""
     pairs = []
     for target in targets:
         if isinstance(target, NumericTarget):
@@ -211,7 +211,7 @@ def _outputs(targets: Sequence[Target]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 def _shown(preprocessing: Preprocessing, cells: NDArray[np.float64], index: pd.Index | None) -> pd.DataFrame:
-    """Turn cells into a frame to read: levels by their names, dates as dates."""
+    """Convert cells to a readable frame, with levels by their names and dates as dates."""
     columns: dict[str, Any] = {}
     for column, values in zip(preprocessing.schema, cells.T, strict=True):
         if column.is_coded and column.levels is not None:
