@@ -190,7 +190,7 @@ def test_the_start_can_be_chosen_for_each_method(diabetes: Any) -> None:
         ),
         ({"methods": 3}, "methods=3 must be 'paper'"),
         ({"methods": []}, "methods is empty"),
-        ({"methods": {"mine": [L2]}}, "method 'mine': .* make one with L2"),
+        ({"methods": {"mine": [L2]}}, "method 'mine': .* pass an instance, L2"),
         ({"methods": {"mine": [[L2()], [L1()]]}}, "method 'mine' has candidates with different regularizers"),
         ({"methods": ["Dropout 0.2"], "hidden_layer_sizes": ()}, "method 'Dropout 0.2': Dropout acts on hidden layers"),
         ({"task": "regresion"}, "did you mean 'regression'"),
@@ -198,7 +198,7 @@ def test_the_start_can_be_chosen_for_each_method(diabetes: Any) -> None:
         ({"cv": 1}, "cv=1 must be a whole number of at least 2"),
         ({"test_size": 2.0}, "test_size=2.0 must be a fraction"),
         ({"test_size": 0}, "test_size=0 must be a whole number of at least 1"),
-        ({"test_size": 10**6}, "test_size=1000000 of "),
+        ({"test_size": 10**6}, "test_size=1000000 leaves "),
         ({"task": "classification"}, "and the test rows need at least"),
     ],
 )
@@ -222,7 +222,7 @@ def test_more_folds_than_rows_raise(diabetes: Any) -> None:
 
 def test_several_targets_raise(diabetes: Any) -> None:
     X, y = diabetes
-    with pytest.raises(ValueError, match="y has 2 targets, and compare\\(\\) takes one"):
+    with pytest.raises(ValueError, match="y has 2 targets, but compare\\(\\) takes one"):
         compare(X, np.column_stack([y, y]), task="regression")
 
 

@@ -1,4 +1,4 @@
-"""The paper's ten methods with the strengths it tries, two later ones, and methods that users define."""
+"""The ten methods of the paper with their grids of strengths, two later methods, and custom ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Candidates = tuple[tuple[Regularizer, ...], ...]
 CASTLE_BETAS = (0.001, 0.01, 0.1, 1.0)
 
 # The paper's grids ("Benchmarks"); for the noise it prints {0.1, 0.01, 0.01}. Each method is a sequence of candidates
-# that differ in strength; the best by validation loss is taken.
+# that differ in strength; the one with the lowest validation loss is chosen.
 PAPER_METHODS: dict[str, Candidates] = {
     "Baseline": ((),),
     "L1": ((L1(0.1),), (L1(0.01),), (L1(0.001),)),
@@ -40,8 +40,8 @@ PAPER_METHODS: dict[str, Candidates] = {
     "CASTLE": tuple((Castle(beta),) for beta in CASTLE_BETAS),
 }
 
-# Published after the paper, with as many candidates as CASTLE and L1 have. The strengths are within the ranges that
-# their authors try, see the notes of the two regularizers.
+# Published after the paper, with as many candidates as CASTLE and L1. The strengths are within the ranges that their
+# authors use; see the notes of the two regularizers.
 LATER_METHODS: dict[str, Candidates] = {
     "TANGOS": tuple((Tangos(*strengths),) for strengths in ((0.1, 0.1), (0.1, 1.0), (1.0, 0.1), (1.0, 1.0))),
     "Deep Lasso": ((DeepLasso(1.0),), (DeepLasso(0.1),), (DeepLasso(0.01),)),
@@ -51,7 +51,7 @@ _METHODS = PAPER_METHODS | LATER_METHODS
 
 
 def checked_methods(methods: Any, hidden_layer_sizes: tuple[int, ...] | None = None) -> dict[str, Candidates]:
-    """Return the candidates of each method of the option ``methods``, if they suit a network of these widths.
+    """Return the candidates of each method in the option ``methods``; check them for a network of these widths.
 
     >>> checked_methods(["Baseline", "Dropout 0.2"])
     {'Baseline': ((),), 'Dropout 0.2': ((Dropout(rate=0.2),),)}
@@ -69,7 +69,7 @@ def checked_methods(methods: Any, hidden_layer_sizes: tuple[int, ...] | None = N
             f"methods={methods!r} must be 'paper', a sequence of method names, or a mapping of names to regularizers"
         )
     if not grids:
-        raise ValueError("methods is empty; name at least one method")
+        raise ValueError("methods is empty; pass at least one method")
     return {name: _candidates(name, grid, hidden_layer_sizes) for name, grid in grids.items()}
 
 

@@ -1,4 +1,4 @@
-"""The result of a comparison: tables for the terminal, Markdown and pandas, ranks, and a figure."""
+"""The result of a comparison: tables for the terminal, Markdown and pandas; ranks; and a figure."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _POINTS, _MEAN, _LEVEL = "#9aa7b4", "#d9480f", "#ffe8cc"
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods compared on the same rows, folds and starting weights.
+    """Methods compared on the same rows, folds and initial weights.
 
     Attributes
     ----------
     scores : DataFrame
         One row per method, split and fold: the score of the fold's network on the held-out rows, and its validation
-        loss. A network that never had a finite loss has no score (NaN).
+        loss. The score of a network that never had a finite loss is NaN.
     by_split : DataFrame
-        One row per method and split: the score of the mean of the fold networks, the strengths chosen by mean
-        validation loss, and the unit of MSE, the variance of the target.
+        One row per method and split: the score of the mean prediction of the fold networks, the strengths chosen by
+        mean validation loss, and the unit of MSE, which is the variance of the target.
     seconds : Series
-        Wall time of each method, compilation included.
+        Wall time of each method, including compilation.
     metric : {"MSE", "AUROC"}
         MSE in units of the target's variance, lower is better; AUROC, higher is better.
     about : str
-        The table, the task, the folds and the splits, in a sentence.
+        A sentence on the table, the task, the folds and the splits.
     """
 
     scores: pd.DataFrame
@@ -45,11 +45,11 @@ class Comparison:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether a high score is good."""
+        """Whether higher scores are better."""
         return self.metric == "AUROC"
 
     def ranks(self, by: Literal["fold", "split"] = "fold") -> pd.DataFrame:
-        """Rank the methods by the networks of each fold, or by the mean score of each split: one column per method.
+        """Rank the methods in each fold, or by the mean score in each split: one column per method.
 
         Rank 1 is the best; equal scores share a rank, and networks without a score rank last.
         """
@@ -61,14 +61,14 @@ class Comparison:
         return ranks
 
     def significance(self, by: Literal["fold", "split"] = "fold") -> Significance:
-        """Test whether the ranks differ by more than chance; the result also says what the test assumes."""
+        """Test whether the ranks differ by more than chance; the result also states the assumptions of the test."""
         return significance(self.ranks(by), by)
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per method, the best mean rank first.
 
-        Columns: mean and standard deviation of the fold networks' scores, score of their mean prediction, mean rank
-        over folds (1 is best), seconds, and the strengths that were chosen most often.
+        The columns are the mean and standard deviation of the fold networks' scores, the score of their mean
+        prediction, the mean rank over folds (1 is best), seconds, and the strengths that were chosen most often.
         """
         groups = self.scores.groupby("method", sort=False)["score"]
         splits = self.by_split.groupby("method", sort=False)
@@ -86,11 +86,11 @@ class Comparison:
         return frame.sort_values("rank", kind="stable")
 
     def to_markdown(self) -> str:
-        """Return the table of :meth:`to_frame` in Markdown."""
+        """Return the table of :meth:`to_frame` as Markdown."""
         return markdown_table(self._rounded().reset_index())
 
     def plot(self) -> Figure:
-        """Draw the scores of all fold networks and the mean ranks, the best method on top."""
+        """Draw the scores of all fold networks and the mean ranks, with the best method on top."""
         import matplotlib.pyplot as plt
 
         frame, test = self.to_frame(), self.significance()

@@ -1,4 +1,4 @@
-"""Compare methods on a table: same rows, same folds, same starting weights, each method's grid in one run."""
+"""Compare methods on a table: same rows, same folds, same initial weights, and the grid of a method in one run."""
 
 from __future__ import annotations
 
@@ -62,42 +62,42 @@ def compare(
 ) -> Comparison:
     """Train every method on the same folds and score it on the same held-out rows, as the paper does.
 
-    A random part of the rows is held out. The rest is split into folds; the rows that a fold leaves out are the
-    validation rows of its network, for early stopping. The regularizer strength with the lowest mean validation loss is
-    chosen for each method, and its fold networks are scored on the held-out rows. Networks of one fold start from the
-    same weights and see the same batches, whatever the method. Methods run one after the other in this process, or side
-    by side on the backend that :func:`joblib.parallel_config` chooses.
+    A random part of the rows is held out. The other rows are split into folds; those that a fold leaves out are the
+    validation rows of its network, for early stopping. For each method, the regularizer strength with the lowest mean
+    validation loss is chosen, and its fold networks are scored on the held-out rows. All methods use the same initial
+    weights and the same batches in a fold. Methods run one after the other in this process, or in parallel on the
+    backend that :func:`joblib.parallel_config` selects.
 
     Parameters
     ----------
     X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-        With text, missing values and dates, as in :meth:`castlereg.CastleRegressor.fit`.
+        Text, missing values and dates are allowed, as in :meth:`castlereg.CastleRegressor.fit`.
     y : array-like of shape (rows,)
     methods : "paper", sequence of str, or mapping
-        The paper's ten (:data:`castlereg.comparison.PAPER_METHODS`); methods by name, of these and of two later ones,
-        ``"TANGOS"`` and ``"Deep Lasso"`` (:data:`castlereg.comparison.LATER_METHODS`); or your own, such as
-        ``{"both": [Dropout(0.2), L2(0.01)], "L2": [[L2(0.1)], [L2(0.01)]]}``: regularizers, or candidates to choose
-        among.
+        ``"paper"`` means the ten methods of the paper (:data:`castlereg.comparison.PAPER_METHODS`). A sequence names
+        methods, including two later ones, ``"TANGOS"`` and ``"Deep Lasso"``
+        (:data:`castlereg.comparison.LATER_METHODS`). A mapping defines custom methods as regularizers or as lists of
+        candidates to choose from, such as ``{"both": [Dropout(0.2), L2(0.01)], "L2": [[L2(0.1)], [L2(0.01)]]}``.
     cv : int or splitter
         Number of folds, or a splitter of scikit-learn.
     n_splits : int
         Number of random choices of the held-out rows, each with its own folds. The choice of these rows often changes
         the error more than the method does, so prefer five splits to one.
     test_size : float or int
-        Share or number of rows held out.
+        Share or number of held-out rows.
     task : {"auto", "regression", "classification"}
         By default inferred from ``y``: text, booleans and few whole numbers that repeat are classes.
     input_init : {"small", "glorot"} or mapping of method to these, optional
-        Scale of the starting weights of the input layers; by default, and for methods that a mapping does not name, the
-        recipe's.
+        Scale of the initial weights of the input layers; by default, and for methods missing from a mapping, that of
+        the recipe.
     random_state : int, RandomState, Generator or None
-        Decides splits, folds, starting weights and batches.
+        Seed for splits, folds, initial weights and batches.
     verbose : bool, optional
         Show a progress bar; by default in a terminal or notebook.
     **network
         Options of :class:`castlereg.NetworkRegressor`: ``hidden_layer_sizes``, ``categorical_features``,
         ``unusable_columns``, ``recipe``, ``learning_rate``, ``max_epochs``. With ``Recipe(refit=True)``, methods with
-        CASTLE select columns and are trained anew on these without it.
+        CASTLE select columns, and networks without CASTLE are trained on these.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def compare(
     show = shows_progress(verbose)
     kind = "classification" if problem.is_classification else "regression"
 
-    is_here = effective_n_jobs(None) == 1  # bars of several processes would overwrite each other
+    is_here = effective_n_jobs(None) == 1  # the bars of several processes would overwrite each other
 
     with tqdm(grids.items(), desc="comparing", unit="method", disable=not show) as bar:
 
@@ -143,20 +143,20 @@ def compare(
 def held_out_splits(
     X: ArrayLike, y: ArrayLike, *, task: Task, cv: Any, n_splits: int, test_size: float | int, random_state: int
 ) -> list[Split]:
-    """Return the rows that :func:`compare` would hold out and its folds, for methods of other packages."""
+    """Return the held-out rows and the folds of :func:`compare`, for methods of other packages."""
     return _Problem.read(X, y, task, random_state, {}).splits(cv, n_splits, test_size)
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """A checked and encoded table, and what training and scoring need."""
+    """A checked and encoded table, and the settings for training and scoring."""
 
     rows: Rows  # coded, in the user's order
     table: Table
     preprocessing: Preprocessing
     plan: Plan
     seed: np.random.SeedSequence
-    refit: bool  # whether methods with CASTLE are trained anew on the columns that it selects
+    refit: bool  # whether methods with CASTLE are refitted without it on the columns that it selects
 
     @classmethod
     def read(cls, X: ArrayLike, y: ArrayLike, task: str, random_state: Seed, network: dict[str, Any]) -> _Problem:
@@ -168,12 +168,14 @@ class _Problem:
         is_classification = (inferred_task(y)[0] if task == "auto" else task) == "classification"
         recipe = network.get("recipe")
         refit = isinstance(recipe, Recipe) and recipe.refit
-        if isinstance(recipe, Recipe):  # the model here is a network without CASTLE, which has no refit
+        if isinstance(recipe, Recipe):  # this model is a network without CASTLE, which has no refit
             network = {**network, "recipe": replace(recipe, refit=False)}
         model: NetworkEstimator = (NetworkClassifier if is_classification else NetworkRegressor)(**network)
         rows, names = read_training_rows(model, X, y)
         if len(rows.targets) > 1:
-            raise ValueError(f"y has {len(rows.targets)} targets, and compare() takes one; compare them one by one")
+            raise ValueError(
+                f"y has {len(rows.targets)} targets, but compare() takes one; call it for each target separately"
+            )
         plan = checked_plan(model, len(names) - 1)
         preprocessing, (rows,) = Preprocessing.fit(
             rows,
@@ -183,7 +185,7 @@ class _Problem:
             clipped=model.recipe is not None and model.recipe.scaling == "robust",
             drop_unusable=model.unusable_columns == "drop",
         )
-        assert rows.index is not None  # rows are in their own order
+        assert rows.index is not None  # rows are in an internal order
         rows = rows.take(np.argsort(rows.index))  # in the user's order
         table = preprocessing.table(rows)
         return cls(rows, table, preprocessing, plan, seed_sequence(random_state), refit)
@@ -201,7 +203,7 @@ class _Problem:
         return not self.preprocessing.targets[0].is_numeric
 
     def splits(self, cv: Any, n_splits: int, test_size: float | int) -> list[Split]:
-        """Hold test rows out and cut the others into folds."""
+        """Hold out test rows and split the others into folds."""
         check_integer("n_splits", n_splits)
         if isinstance(test_size, int | np.integer) and not isinstance(test_size, bool):
             check_integer("test_size", test_size)
@@ -219,7 +221,7 @@ class _Problem:
     def run(
         self, method: str, candidates: Candidates, splits: list[Split], input_init: Start | None, progress: bool
     ) -> tuple[list[tuple[pd.DataFrame, dict[str, Any]]], float]:
-        """Train a method on all folds of all splits at once; return the scores of each split, and the seconds."""
+        """Train a method on all folds of all splits together; return the scores of each split, and the seconds."""
         begun = time.perf_counter()
         folds = [fold for split in splits for fold in split.folds]
         seeds = [fit_stream(self.seed, OfFit.NETWORKS, fold) for fold in range(len(folds))]
@@ -239,7 +241,7 @@ class _Problem:
         return scored, time.perf_counter() - begun
 
     def _refitted(self, split: Split, grid: FoldGrid, plan: Plan, seeds: Sequence[np.random.SeedSequence]) -> FoldGrid:
-        """Train the best candidate's folds anew without CASTLE, on the columns that its networks need."""
+        """Train the folds of the best candidate again without CASTLE, on the columns that its networks need."""
         best, trained = grid.best, grid.trained(grid.best)
         networks = Networks.of(self.preprocessing, grid.networks(best, trained))
         held_out = HeldOut.of(self.preprocessing.targets, [self.rows], [split.folds[fold][1] for fold in trained])
@@ -289,7 +291,7 @@ class _Problem:
 
 
 def _chosen_strengths(candidates: Sequence[tuple[Regularizer, ...]], best: int) -> str:
-    """Name the strengths of the chosen candidate that differ between candidates."""
+    """Describe the strengths of the chosen candidate that differ between candidates."""
     strengths = [jax.tree_util.tree_leaves_with_path(candidate) for candidate in candidates]
     return ", ".join(
         f"{path[-1].name}={value:g}"
@@ -299,7 +301,7 @@ def _chosen_strengths(candidates: Sequence[tuple[Regularizer, ...]], best: int) 
 
 
 def _checked_starts(input_init: str | Mapping[str, str] | None, methods: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the start of each method that does not start as the recipe says."""
+    """Return the scale of initial weights for each method for which it differs from the recipe."""
     if not isinstance(input_init, Mapping):
         input_init = {} if input_init is None else dict.fromkeys(methods, input_init)
     for name, start in input_init.items():

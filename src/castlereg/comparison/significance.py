@@ -1,4 +1,4 @@
-"""Whether the ranks of methods differ by more than chance, and what the test assumes."""
+"""A test of whether the ranks of methods differ by more than chance, and its assumptions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ class Significance:
     p_value : float
         Probability of ranks at least this far apart if all methods were equally good.
     critical_difference : float
-        Two methods whose mean ranks are further apart differ at level 0.05 (Nemenyi); NaN for two methods in all.
+        Two methods whose mean ranks differ by more than this are different at level 0.05 (Nemenyi); NaN if only two
+        methods are compared.
     level_with_best : list of str
-        Methods whose mean rank is within the critical difference of the best one's.
+        Methods whose mean rank is within the critical difference of the best mean rank.
     blocks : int
         Number of folds or splits with ranks.
     assumptions : str
-        What the test assumes, and how far that holds.
+        Assumptions of the test, and how well they hold.
     """
 
     test: str
@@ -43,15 +44,15 @@ class Significance:
 _LEVEL = 0.05
 _ASSUMPTIONS = {
     "fold": "The test assumes that folds are independent. They are not: their networks share most training rows and "
-    "are scored on the same held-out rows, so p is too small. It says whether the order is more than noise between "
+    "are scored on the same held-out rows, so p is too small. It tests whether the order is more than noise between "
     "folds of this table, not whether it holds on another table.",
     "split": "The test assumes that random splits are independent. They share rows, so p is somewhat too small, and it "
-    "is about this table only.",
+    "applies to this table only.",
 }
 
 
 def significance(ranks: pd.DataFrame, by: Literal["fold", "split"]) -> Significance:
-    """Test ranks, 1 being the best: one row per fold or split, as ``by`` says, one column per method.
+    """Test ranks, where 1 is the best: one row per fold or split, depending on ``by``, and one column per method.
 
     >>> ranks = pd.DataFrame({"a": [1] * 8, "b": [2] * 8, "c": [3] * 8})
     >>> result = significance(ranks, "fold")
