@@ -324,7 +324,7 @@ def test_a_file_of_version_1_says_what_to_do(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as old:
         for name in ("manifest.json", "model.json", "arrays.safetensors"):
             old.writestr(name, "{}")
-    with pytest.raises(ModelFileError, match=r"written by castlereg 0\.1; fit and save again with this version"):
+    with pytest.raises(ModelFileError, match=r"written by castlereg 0\.1; fit the model and save it again with this version"):
         castlereg.load(path)
 
 
@@ -341,7 +341,7 @@ def test_files_that_are_not_models_are_rejected(tmp_path: Path) -> None:
         safetensors.numpy.save({"weights": np.zeros(3)}, {"format": "pt"}),
     ):
         (tmp_path / "m.castle").write_bytes(content)
-        with pytest.raises(ModelFileError, match=r"give a file that castlereg\.save wrote"):
+        with pytest.raises(ModelFileError, match=r"pass a file that castlereg\.save wrote"):
             castlereg.load(tmp_path / "m.castle")
     with pytest.raises(FileNotFoundError):
         castlereg.load(tmp_path / "nowhere.castle")

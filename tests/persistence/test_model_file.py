@@ -185,7 +185,7 @@ def test_options_without_a_safe_form_become_none_with_a_warning(option: str, val
     other = pickle.loads(pickle.dumps(model)).set_params(**{option: value})
     with pytest.warns(UserWarning, match=rf"{option}=.* is not saved.*has {option}=None"):
         castlereg.save(other, tmp_path / "m.castle")
-    with pytest.warns(UserWarning, match=f"does not hold the option {option}: set it before you fit again"):
+    with pytest.warns(UserWarning, match=f"does not contain the option {option}; set it before you fit again"):
         loaded = castlereg.load(tmp_path / "m.castle")
     assert loaded.get_params()[option] is None
     assert_same(loaded.predict(X), model.predict(X))
@@ -197,7 +197,7 @@ def test_nothing_of_an_option_that_is_left_out_is_in_the_file(tmp_path: Path) ->
     other = pickle.loads(pickle.dumps(model)).set_params(cv=[np.arange(3), print])
     with pytest.warns(UserWarning, match="cv=.* is not saved"):
         castlereg.save(other, tmp_path / "m.castle")
-    with pytest.warns(UserWarning, match="does not hold the option cv"):
+    with pytest.warns(UserWarning, match="does not contain the option cv"):
         loaded = castlereg.load(tmp_path / "m.castle")
     assert_same(said_of(loaded, X), said_of(model, X))
 
@@ -216,7 +216,7 @@ def test_chosen_regularizers_without_a_safe_form_become_none(tmp_path: Path) -> 
 
 
 def test_save_rejects_anything_but_fitted_models(tmp_path: Path) -> None:
-    with pytest.raises(NotFittedError, match="this CastleRegressor is not fitted: call fit before save"):
+    with pytest.raises(NotFittedError, match="this CastleRegressor is not fitted; call fit before save"):
         castlereg.save(CastleRegressor(), tmp_path / "m.castle")
 
     class Own(NetworkRegressor):
@@ -231,7 +231,7 @@ def test_save_rejects_anything_but_fitted_models(tmp_path: Path) -> None:
 
 def test_save_rejects_paths_that_cannot_be_written(tmp_path: Path) -> None:
     model = fitted("CastleRegressor").model
-    with pytest.raises(FileNotFoundError, match=r"make the folder .*missing first"):
+    with pytest.raises(FileNotFoundError, match=r"create the folder .*missing first"):
         castlereg.save(model, tmp_path / "missing" / "m.castle")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         castlereg.save(model, tmp_path)
@@ -289,5 +289,5 @@ def test_seasons_of_a_column_that_does_not_hold_dates_are_rejected() -> None:
     arrays: dict[str, Any] = {}
     stored = json.loads(json.dumps(write_preprocessing(fitted("CastleClassifier").model.model_.preprocessing, arrays)))
     stored["columns"][0]["seasons"] = ["year", "week"]
-    with pytest.raises(Unreadable, match="has seasons, but does not hold dates"):
+    with pytest.raises(Unreadable, match="has seasons, but does not contain dates"):
         read_preprocessing(stored, StoredArrays(arrays))

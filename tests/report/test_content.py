@@ -193,7 +193,7 @@ def test_a_model_without_its_regularizers_is_described_but_not_measured(fitted: 
     model = NetworkRegressorCV([[Custom(0.1)]], cv=2, max_epochs=2, random_state=0).fit(X, y)
     with pytest.warns(UserWarning, match="is not saved"):
         save(model, tmp_path / "model")
-    with pytest.warns(UserWarning, match="does not hold the option candidates"):
+    with pytest.warns(UserWarning, match="does not contain the option candidates"):
         loaded = load(tmp_path / "model")
     message = "its file does not contain its regularizers: pass evaluate=False"
     with pytest.raises(ValueError, match=message):

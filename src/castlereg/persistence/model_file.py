@@ -14,22 +14,22 @@ from castlereg.persistence.model_state import read_model, write_model
 from castlereg.persistence.world_state import read_world, write_world
 from castlereg.structural import FittedWorld
 
-_LONGEST_REASON = 500  # characters: names in a file can be of any length
+_LONGEST_REASON = 500  # characters, because names in a file can have any length
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Save a fitted estimator or structural model to one file, which :func:`load` reads in any process.
 
-    The file appears at ``path`` only when it is completely written.
+    The file appears at ``path`` only after it is completely written.
 
     Parameters
     ----------
     model : estimator or FittedWorld
-        Any fitted estimator of castlereg, or a structural model that one has learned; the file of the latter holds the
-        rows that its answers are averages over. Options that only pickle could store (a random generator as
-        ``random_state``, a function as ``scoring`` or in ``castle`` and ``recipe``, your own splitter or regularizer
-        class) are left out with a warning, and :func:`load` warns again: the loaded model predicts the same, and these
-        options are None.
+        Any fitted estimator of castlereg, or a structural model learned by one; the file of a structural model contains
+        the rows over which its answers are averaged. Options that only pickle could store (a random generator as
+        ``random_state``, a function as ``scoring`` or in ``castle`` and ``recipe``, a custom splitter or regularizer
+        class) are not saved. :func:`save` and :func:`load` warn about them; the loaded model makes the same
+        predictions, and these options are None.
     path : str or path
         Usually ends in ``.castle``.
 
@@ -60,8 +60,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Load a model that :func:`save` wrote.
 
-    Nothing in the file is ever run, imported or unpickled, so that a file from elsewhere can be loaded. A file that was
-    cut off or changed raises an error.
+    Nothing in the file is run, imported or unpickled, so it is safe to load files from other people. An incomplete or
+    modified file raises an error.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator or FittedWorld
-        What was saved; it predicts, or answers, the same bits.
+        The saved model; its predictions or answers are the same bit by bit.
 
     Raises
     ------
@@ -85,12 +85,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     ...     castlereg.load(file.name)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     castlereg.persistence.json_content.ModelFileError: cannot load ...: it is not a castlereg model file; \
-give a file that castlereg.save wrote
+pass a file that castlereg.save wrote
     """
     path = Path(path)
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would wait for ever
-            raise Unreadable("it is not a regular file", "give a file that castlereg.save wrote")
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe could block forever
+            raise Unreadable("it is not a regular file", "pass a file that castlereg.save wrote")
         with open(path, "rb") as file:
             model, arrays = unpack(file)
         try:
@@ -98,6 +98,6 @@ give a file that castlereg.save wrote
                 return read_world(model["world"], arrays)
             return read_model(model, arrays)
         except DOES_NOT_FIT as error:
-            raise Unreadable(f"its parts do not fit together ({error})") from error
+            raise Unreadable(f"its parts are inconsistent ({error})") from error
     except Unreadable as error:
         raise ModelFileError(f"cannot load {path}: {error.reason[:_LONGEST_REASON]}; {error.advice}") from None

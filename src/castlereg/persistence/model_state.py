@@ -1,6 +1,6 @@
-"""A fitted estimator taken apart and put together: its options, and its :class:`castlereg.fitted.FittedModel`.
+"""Convert a fitted estimator, its options and its :class:`castlereg.fitted.FittedModel`, to JSON and arrays and back.
 
-All that can be derived from the parts is derived again on reading: the layout, ``schema_``, ``classes_`` and such.
+Attributes that follow from others, such as the layout, ``schema_`` and ``classes_``, are derived again on reading.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def write_model(model: Any, arrays: Arrays) -> dict[str, Any]:
     """Return a fitted estimator as JSON and arrays."""
     if type(model) is not ESTIMATORS.get(type(model).__name__):
         raise TypeError(f"a {type(model).__name__} cannot be saved; pass one of {', '.join(ESTIMATORS)}")
-    check_is_fitted(model, msg="this %(name)s is not fitted: call fit before save")
+    check_is_fitted(model, msg="this %(name)s is not fitted; call fit before save")
     fitted: FittedModel = model.model_
     if fitted.importances is not None:
         arrays["importances"] = fitted.importances
@@ -62,27 +62,29 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
     """Undo :func:`write_model`."""
     stored = fields({"engine": "jax", **checked(content, dict, "its model")}, "its model", **_FIELDS)
     if stored.estimator not in ESTIMATORS:
-        raise Unreadable(f"its estimator is {stored.estimator!r}, which castlereg does not know")
+        raise Unreadable(f"its estimator {stored.estimator!r} is unknown")
     cls = ESTIMATORS[stored.estimator]
     for name in stored.parameters.keys() - cls().get_params(deep=False).keys():
         raise Unreadable(f"a {stored.estimator} has no option {name!r}")
     lost = [name for name, content in stored.parameters.items() if content == LOST]
     if lost:
-        warn_user(f"the file does not hold the option {', '.join(lost)}: set it before you fit again or write a report")
-    # Options that came after the file was written are left at their defaults.
+        warn_user(
+            f"the file does not contain the option {', '.join(lost)}; set it before you fit again or write a report"
+        )
+    # Options that are newer than the file keep their defaults.
     options: dict[str, Any] = dict.fromkeys(lost)
     options |= {name: read_value(content, arrays) for name, content in stored.parameters.items() if name not in lost}
     model = cls(**options)
     preprocessing = predictor_state.read_preprocessing(stored.preprocessing, arrays)
     if any(model.target_kind == ("classes" if target.is_numeric else "numbers") for target in preprocessing.targets):
-        raise Unreadable(f"its targets are not what a {stored.estimator} predicts")
+        raise Unreadable(f"a {stored.estimator} cannot predict its targets")
     networks = predictor_state.read_networks(stored.networks, preprocessing, arrays)
     if networks.has_all_nodes != (stored.graph is not None):
-        raise Unreadable("its graph does not belong to its networks")
+        raise Unreadable("its graph does not match its networks")
     if isinstance(model, CrossValidated) != (stored.cross_validation is not None):
-        raise Unreadable(f"its cross-validation does not belong to a {stored.estimator}")
+        raise Unreadable(f"its cross-validation does not match a {stored.estimator}")
     if not set(stored.engine.split(", ")) <= _ENGINES:
-        raise Unreadable(f"its engine is {stored.engine!r}, which castlereg does not know")
+        raise Unreadable(f"its engine {stored.engine!r} is unknown")
     model.model_ = FittedModel(
         networks,
         pd.DataFrame(read_value(stored.history, arrays)),
@@ -103,7 +105,7 @@ def read_model(content: Any, arrays: StoredArrays) -> NetworkEstimator:
 
 def _selected(content: list[int] | None, n_columns: int) -> tuple[int, ...] | None:
     if content is not None and not set(content) <= set(range(n_columns)):
-        raise Unreadable(f"it selects columns that are not among its {n_columns}")
+        raise Unreadable(f"it selects columns that do not exist; it has {n_columns} columns")
     return None if content is None else tuple(content)
 
 

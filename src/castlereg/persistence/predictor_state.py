@@ -1,4 +1,4 @@
-"""From rows to predictions: columns, levels, scales and targets, then the weights and the networks' own scales."""
+"""Convert the path from rows to predictions: columns, levels, scales and targets, and the networks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from castlereg.target_losses import TargetLoss
 
 _COLUMN = get_type_hints(ColumnSchema)
 _Direction = Literal["any", "rises", "falls"]
-_WORDS: dict[int, _Direction] = {0: "any", 1: "rises", -1: "falls"}  # of targets as a column grows
-MOST_EMBEDDED = 1024  # inputs of one number: a file that says more is damaged
+_WORDS: dict[int, _Direction] = {0: "any", 1: "rises", -1: "falls"}  # directions of the targets as a column increases
+MOST_EMBEDDED = 1024  # inputs per number; a file with more is damaged
 _NUMERIC_TARGET = {"name": str, "center": float, "spread": float, "loss": object}
 
 
@@ -53,7 +53,7 @@ def read_preprocessing(content: Any, arrays: StoredArrays) -> Preprocessing:
     stored = fields(content, "its preprocessing", **kinds)
     schema, order = tuple(map(read_column, stored.columns)), tuple(stored.order)
     if not schema or sorted(order) != list(range(len(schema))):
-        raise Unreadable(f"it has an invalid order of its {len(schema)} columns")
+        raise Unreadable(f"the order of its {len(schema)} columns is invalid")
     if not stored.targets:
         raise Unreadable("it has no target")
     center, spread = (
@@ -62,7 +62,7 @@ def read_preprocessing(content: Any, arrays: StoredArrays) -> Preprocessing:
     if not (spread > 0).all():
         raise Unreadable("its array 'columns/spread' has numbers that are not positive")
     if len(stored.monotone) != len(schema):
-        raise Unreadable(f"it has directions of {len(stored.monotone)} columns, and {len(schema)} columns")
+        raise Unreadable(f"it has {len(schema)} columns, but monotone directions for {len(stored.monotone)}")
     signs = {word: sign for sign, word in _WORDS.items()}
     try:
         of_columns = feature_nodes(schema, stored.clipped, [signs[word] for word in stored.monotone])
@@ -78,17 +78,17 @@ def read_column(content: Any) -> ColumnSchema:
     stored = fields(content, "a column", **_COLUMN)
     if stored.levels is not None:
         if not stored.levels or len(set(stored.levels)) != len(stored.levels):
-            raise Unreadable(f"column {stored.name!r} has no levels, or the same level twice")
+            raise Unreadable(f"column {stored.name!r} has no levels, or duplicate levels")
         stored.levels = tuple(stored.levels)
     if stored.kind == "categorical" and len(stored.levels or ()) < 2:
-        raise Unreadable(f"column {stored.name!r} is categorical and has fewer than two levels")
+        raise Unreadable(f"column {stored.name!r} is categorical, but has fewer than two levels")
     stored.seasons = tuple(stored.seasons)
     if stored.seasons and (stored.kind, stored.holds, stored.levels) != ("numeric", "dates", None):
-        raise Unreadable(f"column {stored.name!r} has seasons, but does not hold dates")
+        raise Unreadable(f"column {stored.name!r} has seasons, but does not contain dates")
     if len(set(stored.seasons)) != len(stored.seasons):
-        raise Unreadable(f"column {stored.name!r} has the same season twice")
+        raise Unreadable(f"column {stored.name!r} has duplicate seasons")
     if stored.kind == "unusable" and not (stored.constant and stored.holds == "nothing" and stored.levels is None):
-        raise Unreadable(f"column {stored.name!r} is unusable and yet used")
+        raise Unreadable(f"column {stored.name!r} is unusable, but has values or levels")
     return ColumnSchema(**vars(stored))
 
 
@@ -109,7 +109,7 @@ def _read_target(content: Any, arrays: StoredArrays) -> Target:
 
 
 def write_networks(networks: Networks, arrays: Arrays, folder: str = "networks") -> dict[str, Any]:
-    """Return the form of the networks as JSON; weights and scales are added to the arrays, in a folder of names."""
+    """Return the form of the networks as JSON; weights and scales are added to the arrays, prefixed by ``folder``."""
     parameters = networks.parameters
     weights = parameters._asdict() | networks.standardization._asdict()
     activation, embedding = weights.pop("activation"), weights.pop("embedding")
@@ -121,7 +121,7 @@ def write_networks(networks: Networks, arrays: Arrays, folder: str = "networks")
         if array is None:
             continue
         if not np.isfinite(array).all():
-            raise ValueError(f"the model's {name} are not finite, so it cannot predict: fit it again")
+            raise ValueError(f"the model's {name} are not finite, so it cannot predict; fit it again")
         arrays[f"{folder}/{name}"] = array
     return {
         "members": networks.n_members,
@@ -143,7 +143,7 @@ def read_networks(
     kinds = {"members": int, "all_nodes": bool, "linear": bool, "hidden_layers": int, "embedding": int}
     form = fields(content, "its networks", **kinds, activation=ActivationName)
     if not 0 <= form.embedding <= MOST_EMBEDDED:
-        raise Unreadable(f"its networks compute {form.embedding} inputs of each number")
+        raise Unreadable(f"its networks compute {form.embedding} inputs per number; the limit is {MOST_EMBEDDED}")
     layout = replace(preprocessing.layout, embedding=form.embedding)
     n_nodes = layout.n_nodes if form.all_nodes else len(layout.targets)
 
@@ -158,7 +158,7 @@ def read_networks(
         width = weights.shape[-1]
         hidden.append(Dense(weights, take(f"hidden/{m}/bias", width)))
     if form.members < 1 or width < 1 or (form.linear and hidden):
-        raise Unreadable(f"it has {form.members} networks of {len(hidden)} hidden layers of width {width}")
+        raise Unreadable(f"{form.members} networks with {len(hidden)} hidden layers of width {width} are invalid")
     embedding, n_embedded = None, len(layout.embedded_nodes)
     if n_embedded:
         frequencies = take("embedding/frequencies", n_embedded, None)
@@ -186,7 +186,7 @@ def read_networks(
 
 
 def write_blend(blend: Blend, arrays: Arrays) -> dict[str, Any]:
-    """Return the candidates that predict together as JSON and arrays."""
+    """Return the candidates of a blend as JSON and arrays."""
     arrays["blend/weights"] = blend.weights
     return {
         "names": list(blend.names),
@@ -200,7 +200,7 @@ def read_blend(content: Any, networks: Networks, arrays: StoredArrays) -> Blend:
     n = len(stored.parts)
     weights = arrays.take("blend/weights", np.float64, (n,), finite=True)
     if not n or len(stored.names) != n or (weights < 0).any() or not np.isclose(weights.sum(), 1):
-        raise Unreadable(f"its blend has {n} parts, and names or weights that do not fit them")
+        raise Unreadable(f"the names or weights of its blend do not match its {n} parts")
     parts = tuple(
         read_networks(part, networks.preprocessing, arrays, f"blend/{i}") for i, part in enumerate(stored.parts)
     )

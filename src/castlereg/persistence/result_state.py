@@ -1,4 +1,4 @@
-"""What else training leaves: the learned graph, and of cross-validation the folds and the choice among candidates."""
+"""Convert other results of training: the learned graph, and the folds and choices of cross-validation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_graph(content: Any, n_nodes: int, arrays: StoredArrays) -> CausalGraph:
     weights, learned = (
         arrays.take(f"graph/{name}", np.float64, square, finite=True) for name in ("weights", "learned_weights")
     )
-    # NaN where they are not known
+    # these are NaN where they are not known
     confidence, direction = (arrays.take(f"graph/{name}", np.float64, square) for name in ("confidence", "direction"))
     if (weights < 0).any() or (learned < 0).any():
         raise Unreadable("its graph has negative weights")
@@ -85,22 +85,22 @@ def read_folds(content: Any, networks: Networks, arrays: StoredArrays) -> FoldBo
 
 
 def _check(book: FoldBook, n_targets: int) -> None:
-    """Raise if the parts do not fit each other."""
+    """Raise if the parts do not match each other."""
     for fold in book.folds:
         if type(fold) is not tuple or len(fold) != 2 or not all(_is_vector(rows, "i") for rows in fold):
             raise Unreadable("its folds are not pairs of row numbers")
     for errors in book.errors:
         if type(errors) is not list or len(errors) != n_targets or not all(_is_vector(array, "f") for array in errors):
-            raise Unreadable("the left-out errors of a fold do not fit the targets")
+            raise Unreadable("the left-out errors of a fold do not match the targets")
     folds = np.unique(book.fold_of)
     if len(book.seeds) != len(book.folds) or len(book.errors) != len(folds) or set(folds) - {*range(len(book.folds))}:
-        raise Unreadable(f"it has {len(book.folds)} folds, and seeds, networks or left-out errors of others")
+        raise Unreadable(f"its seeds, networks or left-out errors do not match its {len(book.folds)} folds")
     params: Any = book.results.get("params")
     scores: Any = book.results.get("mean_test_score")
     if not (type(params) is list and all(type(of_candidate) is dict for of_candidate in params)):
         raise Unreadable("the results of its candidates have no params")
     if not _is_vector(scores, "f") or not book.best < len(scores) == len(params):
-        raise Unreadable(f"it has {len(params)} candidates, and scores or a choice of others")
+        raise Unreadable(f"its scores or its choice do not match its {len(params)} candidates")
     if book.regularizers is not None and not (
         type(book.regularizers) is tuple and all(isinstance(chosen, Regularizer) for chosen in book.regularizers)
     ):

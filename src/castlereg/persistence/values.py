@@ -1,8 +1,8 @@
-"""Values of options and results as JSON, each kind by a rule written here.
+"""Values of options and results as JSON, with an explicit rule for each kind.
 
-None, booleans, integers, finite numbers, texts and lists are themselves in JSON. Anything else is
-``{"kind": name, "value": content}``, where the name is one of those below: it is looked up here and
-never imported.
+None, booleans, integers, finite numbers, texts and lists are represented by themselves. Anything else is
+``{"kind": name, "value": content}``, where the name is one of those below: it is looked up in this module
+and never imported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from castlereg.persistence.json_content import Unreadable, checked, fields
 from castlereg.target_losses import Huber, Poisson, Quantiles
 
 _MAX_DEPTH = 12
-_MAX_CHARACTERS = 50_000_000  # of a text array, which takes as many for every text as for the longest
+_MAX_CHARACTERS = 50_000_000  # of a text array, in which every text takes the space of the longest
 
 CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -39,7 +39,7 @@ CLASSES: dict[str, type] = {
         *(splitters.TimeSeriesSplit, splitters.PredefinedSplit, splitters.LeaveOneOut, splitters.LeaveOneGroupOut),
     )
 }
-"""Objects that are written as the arguments of their constructor, which they keep under the same names."""
+"""Classes whose objects are written as constructor arguments, which are attributes of the same names."""
 
 
 class NoWrittenForm(Exception):
@@ -47,21 +47,22 @@ class NoWrittenForm(Exception):
 
 
 LOST = {"kind": "lost", "value": None}
-"""What is written for an option that only pickle could store."""
+"""The placeholder for an option that only pickle could store."""
 
 
 def write_option(name: str, value: Any, arrays: Arrays) -> Any:
-    """Write an option, or :data:`LOST` with a warning: no option is needed to predict."""
+    """Write an option, or :data:`LOST` with a warning, because no option is needed to predict."""
     with_value = dict(arrays)
     try:
         content = write_value(value, with_value)
     except NoWrittenForm as error:
         advice = "" if name.endswith("_") else "; set it before you fit again"
         warn_user(
-            f"{name}={value!r} is not saved: {error}. The loaded model predicts the same and has {name}=None{advice}"
+            f"{name}={value!r} is not saved: {error}. The loaded model makes the same predictions, but has "
+            f"{name}=None{advice}"
         )
         return LOST
-    arrays |= with_value  # with nothing of a value that was left out
+    arrays |= with_value  # without arrays of a value that was not saved
     return content
 
 
@@ -162,7 +163,7 @@ def _read(kind: str, content: Any, arrays: StoredArrays, inner: Callable[[Any], 
             for i, item in enumerate(inner(content)):  # a slice would unpack lists
                 array[i] = item
             return array
-        case _, dict() if kind in CLASSES:  # arguments that came after the file was written are left at their defaults
+        case _, dict() if kind in CLASSES:  # arguments that are newer than the file keep their defaults
             if content.keys() <= inspect.signature(CLASSES[kind]).parameters.keys():
                 return CLASSES[kind](**dict(zip(content, inner([*content.values()]), strict=True)))
-    raise Unreadable(f"castlereg does not know the kind {kind!r} of a value, or its content does not fit")
+    raise Unreadable(f"a value has the unknown kind {kind!r}, or its content is invalid")

@@ -1,4 +1,4 @@
-"""A fitted structural model taken apart and put together: columns, rows, graph, and the equations of its systems."""
+"""Convert a fitted structural model to JSON and arrays and back: columns, rows, graph, and equations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SCALES = ("shift", "scale", "null_loss")
 
 
 class _Numbered(dict[int, int]):
-    """Numbers objects in the order in which they are met, each once."""
+    """Numbers of objects, in the order in which the objects first appear."""
 
     def __init__(self) -> None:
         self.objects: list[Any] = []
@@ -51,7 +51,7 @@ class _Numbered(dict[int, int]):
 
 
 def write_world(world: FittedWorld, arrays: Arrays) -> dict[str, Any]:
-    """Return a fitted structural model as JSON and arrays. The file holds the rows that its answers average over."""
+    """Return a fitted structural model as JSON and arrays, including the rows over which answers are averaged."""
     equations, systems, residuals, encodings = _Numbered(), _Numbered(), _Numbered(), _Numbered()
     systems.of(world.system)
     draws = [[systems.of(draw.whole), systems.of(draw.resampled)] for draw in world.draws]
@@ -104,24 +104,24 @@ def write_world(world: FittedWorld, arrays: Arrays) -> dict[str, Any]:
 def read_world(content: Any, arrays: StoredArrays) -> FittedWorld:
     """Undo :func:`write_world`."""
     stored = fields(content, "its structural model", **_FIELDS)
-    variables = tuple(_read_variable(one, arrays) for one in stored.variables)
+    variables = tuple(_read_variable(variable, arrays) for variable in stored.variables)
     n = len(variables)
     if not n or len({variable.name for variable in variables}) != n:
-        raise Unreadable("its columns have no names, or the same name twice")
+        raise Unreadable("it has no columns, or duplicate column names")
     values = arrays.take("world/values", np.float64, (n, None))
     n_rows = values.shape[1]
     weight = arrays.take("world/weight", np.float64, (n_rows,), finite=True)
     if not n_rows or (weight < 0).any() or not weight.any():
-        raise Unreadable("its rows have no weight")
+        raise Unreadable("it has no rows, or its row weights are negative or all zero")
     _check_levels(values, variables)
     bases = tuple(_read_basis(variable, arrays, f"world/basis/{k}") for k, variable in enumerate(variables))
-    encodings = [_read_encoding(one, variables, arrays, i) for i, one in enumerate(stored.encodings)]
+    encodings = [_read_encoding(encoding, variables, arrays, i) for i, encoding in enumerate(stored.encodings)]
     equations = _read_equations(stored, variables, bases, encodings, arrays)
     systems = []
     for numbers in stored.systems:
         chosen = [equations[i] for i in checked(numbers, list[int], "a system")]
         if [node for node, _ in chosen] != list(range(n)):
-            raise Unreadable("a system does not have one equation for every column")
+            raise Unreadable("a system must have one equation for every column")
         systems.append(LearnedSystem(tuple(equation for _, equation in chosen), bases))
         causal_order(systems[-1].edges)  # raises for a cycle
     drawn = arrays.take("world/draws", np.int32, (len(stored.draws), n_rows if stored.draws else None))
@@ -129,24 +129,24 @@ def read_world(content: Any, arrays: StoredArrays) -> FittedWorld:
     for pair, counts in zip(stored.draws, drawn, strict=True):
         whole, resampled = checked(pair, list[int], "a draw")
         if (counts < 0).any():
-            raise Unreadable("a draw has rows that were drawn less than zero times")
+            raise Unreadable("a draw has negative row counts")
         draws.append(Draw(systems[whole], systems[resampled], counts.astype(np.float64)))
     graph = result_state.read_graph(stored.graph, n, arrays)
     if list(graph.names) != [variable.name for variable in variables]:
-        raise Unreadable("its graph does not belong to its columns")
+        raise Unreadable("its graph does not match its columns")
     if not np.array_equal(graph.edge_array, systems[0].edges):
-        raise Unreadable("its graph is not that of its equations")
+        raise Unreadable("its graph does not match its equations")
     fixed = {name: _read_fixed(name, code, variables) for name, code in stored.fixed.items()}
     arrays.finish()
     return FittedWorld(variables, systems[0], tuple(draws), Population(values, weight), graph, stored.given, fixed)
 
 
 def _read_fixed(name: str, code: Any, variables: tuple[Variable, ...]) -> Any:
-    """Turn the number of a held value into the value."""
+    """Convert the number of a held value to the value."""
     variable = next((variable for variable in variables if variable.name == name), None)
     n_levels = 0 if variable is None or variable.levels is None else len(variable.levels)
     if variable is None or (n_levels and checked(code, float, "a held value") not in range(n_levels)):
-        raise Unreadable(f"it holds {name!r} at {code!r}, which cannot be")
+        raise Unreadable(f"it holds {name!r} at the invalid value {code!r}")
     return pd.Series(variable.decode(np.array([checked(code, float, "a held value")]))).tolist()[0]
 
 
@@ -165,9 +165,9 @@ def _read_variable(content: Any, arrays: StoredArrays) -> Variable:
     schema = None if stored.schema is None else read_column(stored.schema)
     levels = None if stored.levels is None else tuple(checked(read_value(stored.levels, arrays), list, "its levels"))
     if levels is not None and (len(levels) < 1 or len(set(levels)) != len(levels)):
-        raise Unreadable(f"column {stored.name!r} has no levels, or the same level twice")
+        raise Unreadable(f"column {stored.name!r} has no levels, or duplicate levels")
     if schema is not None and schema.levels is not None and schema.levels != levels:
-        raise Unreadable(f"column {stored.name!r} has other levels than its schema")
+        raise Unreadable(f"the levels of column {stored.name!r} do not match its schema")
     return Variable(stored.name, levels, stored.holds, schema)
 
 
@@ -177,14 +177,14 @@ def _check_levels(values: Any, variables: tuple[Variable, ...]) -> None:
         if np.isinf(codes).any():
             raise Unreadable(f"column {variable.name!r} has values that are not finite")
         if variable.levels is not None and not np.isin(codes, np.arange(len(variable.levels))).all():
-            raise Unreadable(f"column {variable.name!r} has levels that it does not know")
+            raise Unreadable(f"column {variable.name!r} has unknown levels in its rows")
 
 
 def _read_basis(variable: Variable, arrays: StoredArrays, folder: str) -> Basis:
     knots = arrays.take(f"{folder}/knots", np.float64, (None,), finite=True)
     n_levels = 0 if variable.levels is None else len(variable.levels)
     if bool(n_levels) == bool(len(knots)) or (np.diff(knots) <= 0).any() or len(knots) == 1:
-        raise Unreadable(f"column {variable.name!r} has knots that do not ascend")
+        raise Unreadable(f"the knots of column {variable.name!r} are invalid")
     features = arrays.take(
         f"{folder}/features", np.float64, (len(knots) + 1 if len(knots) else n_levels + 1, None), True
     )
@@ -194,7 +194,7 @@ def _read_basis(variable: Variable, arrays: StoredArrays, folder: str) -> Basis:
 def _read_encoding(content: Any, variables: tuple[Variable, ...], arrays: StoredArrays, number: int) -> Encoding:
     stored = fields(content, "an encoding", node=int, missing=list[bool])
     if stored.node >= len(variables) or len(stored.missing) != len(variables):
-        raise Unreadable("an encoding does not belong to its columns")
+        raise Unreadable("an encoding does not match its columns")
     center, spread = (
         arrays.take(f"world/encoding/{number}/{name}", np.float64, (len(variables),), finite=True)
         for name in ("center", "spread")
@@ -219,25 +219,25 @@ def _read_equations(
     weights, at = arrays.take("world/weights", np.float64, (None,), finite=True), 0
     equations = []
     for number, content in enumerate(stored.equations):
-        one = fields(content, "an equation", **_EQUATION)
-        n_levels, parents = len(variables[one.node].levels or ()), tuple(one.parents)
-        residuals = None if one.residuals is None else pools[one.residuals]
-        if (residuals is None) != bool(n_levels) or one.node in parents:
-            raise Unreadable(f"the equation of {variables[one.node].name!r} does not fit its column")
+        written = fields(content, "an equation", **_EQUATION)
+        n_levels, parents = len(variables[written.node].levels or ()), tuple(written.parents)
+        residuals = None if written.residuals is None else pools[written.residuals]
+        if (residuals is None) != bool(n_levels) or written.node in parents:
+            raise Unreadable(f"the equation of {variables[written.node].name!r} does not match its column")
         function: SmoothSum | SubNetwork
-        if one.form == NETWORK:
-            encoding = encodings[one.encoding]
-            if encoding.node != one.node:
-                raise Unreadable("a network does not belong to its column")
+        if written.form == NETWORK:
+            encoding = encodings[written.encoding]
+            if encoding.node != written.node:
+                raise Unreadable("a network does not match its column")
             function = _read_network(encoding, arrays, f"world/network/{number}")
         else:
             shape = 1 + sum(bases[parent].n_features for parent in parents), max(n_levels, 1)
             size = shape[0] * shape[1]
             function = SmoothSum(tuple(bases[parent] for parent in parents), weights[at : at + size].reshape(shape))
             at += size
-        equations.append((one.node, LearnedEquation(parents, function, residuals, n_levels, one.form)))
+        equations.append((written.node, LearnedEquation(parents, function, residuals, n_levels, written.form)))
     if at != len(weights):
-        raise Unreadable("its equations have weights that belong to none of them")
+        raise Unreadable("some weights do not belong to any equation")
     return equations
 
 
