@@ -42,7 +42,7 @@ def test_extra_channels_enter_and_are_not_predicted() -> None:
     np.testing.assert_array_equal(layout.output_channels[:, 0], [0, 4, 5])
     assert (layout.n_feature_channels, layout.output_width) == (5, 1)
     for wrong in ({"kind": "binary", "extra": 1}, {"target": True, "extra": 1}, {"extra": -1}):
-        with pytest.raises(ValueError, match="only numeric features have extra channels"):
+        with pytest.raises(ValueError, match="only numeric features can have extra channels"):
             Node(**wrong)
 
 
@@ -74,7 +74,7 @@ def test_neighbours_alike_are_found() -> None:
         (lambda: Node("ordinal"), "ordinal"),  # type: ignore[arg-type]
         (lambda: Node("categorical", 1), "levels=1"),
         (lambda: Node("numeric", 3), "levels=3"),
-        (lambda: Node(target=True, missing=True), "a target has no missing values"),
+        (lambda: Node(target=True, missing=True), "a target cannot have missing values"),
         (lambda: Node("binary", clipped=True), "only numeric nodes can be clipped, not binary"),
         (lambda: Layout((Node(target=True), Node())), "after all features"),
         (lambda: Layout((Node(),)), "needs a feature and a target"),

@@ -171,7 +171,7 @@ def test_unusable_columns_are_inputs_without_effect(tmp_path: Path) -> None:
 def test_names_that_collide_are_rejected(tmp_path: Path) -> None:
     for name in ("prediction", "probabilities", ""):
         model = relabelled("CastleClassifier", "area", name=name)
-        with pytest.raises(ValueError, match=f"column '{name}' cannot be an input"):
+        with pytest.raises(ValueError, match=f"column '{name}' has no name or that of an ONNX output"):
             to_onnx(model, tmp_path / "model.onnx")
 
 
@@ -183,11 +183,11 @@ def test_columns_named_as_operations_do_not_collide(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_fitted_model_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="a Ridge is not an estimator of castlereg"):
+    with pytest.raises(TypeError, match="Ridge is not an estimator of castlereg"):
         to_onnx(Ridge(), tmp_path / "model.onnx")
     with pytest.raises(NotFittedError):
         to_onnx(CastleRegressor(), tmp_path / "model.onnx")
-    with pytest.raises(FileNotFoundError, match="make the folder"):
+    with pytest.raises(FileNotFoundError, match="create the folder"):
         to_onnx(fitted("CastleRegressor").model, tmp_path / "missing" / "model.onnx")
     with pytest.raises(ValueError, match="X has text in column 'area'"):
         onnx_inputs(fitted("CastleClassifier").model, table().assign(area="large"))

@@ -144,15 +144,15 @@ def test_what_predict_returns_of_quantiles(levels: tuple[float, ...], expected: 
         (lambda: target_loss("hubber"), r"loss='hubber' must be one of 'squared', .* did you mean 'huber'"),
         (lambda: target_loss(3), r"loss=3 must be one of"),
         (lambda: Huber(0), r"delta=0 must be greater than 0"),
-        (lambda: Quantiles((0.9, 0.1)), r"levels=\(0.9, 0.1\) must ascend"),
-        (lambda: Quantiles((0.5, 0.5)), r"must ascend"),
+        (lambda: Quantiles((0.9, 0.1)), r"levels=\(0.9, 0.1\) must be in ascending order"),
+        (lambda: Quantiles((0.5, 0.5)), r"must be in ascending order"),
         (lambda: Quantiles((0.1, 1.0)), r"each of levels=1.0 must be a fraction"),
-        (lambda: Quantiles(()), r"levels=\(\) must be numbers between 0 and 1"),
-        (lambda: Quantiles(0.5), r"levels=0.5 must be numbers"),  # type: ignore[arg-type]
+        (lambda: Quantiles(()), r"levels=\(\) must be a sequence of numbers between 0 and 1"),
+        (lambda: Quantiles(0.5), r"levels=0.5 must be a sequence of numbers"),  # type: ignore[arg-type]
         (lambda: target_loss(np.ones(3)), r"loss=array.* must be one of"),
         (lambda: Poisson().check(np.array([1.0, -2.0]), "y"), r"y has negative values, such as -2: loss='poisson'"),
-        (lambda: Node(loss=Poisson()), r"only numeric targets have a loss"),
-        (lambda: Node("binary", target=True, loss=Huber()), r"only numeric targets have a loss"),
+        (lambda: Node(loss=Poisson()), r"only numeric targets can have their own loss"),
+        (lambda: Node("binary", target=True, loss=Huber()), r"only numeric targets can have their own loss"),
     ],
 )
 def test_clear_errors(make: Any, message: str) -> None:

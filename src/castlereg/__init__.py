@@ -3,11 +3,11 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
-from castlereg import forks as _forks  # noqa: F401  # notices forks from now on
+from castlereg import forks as _forks  # noqa: F401  # detects forks from now on
 
 __version__ = "0.2.0.dev0"
 
-# Names are imported when they are used, so that `import castlereg` and `castlereg --help` do not wait for JAX.
+# Names are imported on first use, so `import castlereg` and `castlereg --help` do not wait for JAX.
 _HOMES = {
     "Advice": "advising",
     "Castle": "regularizers",

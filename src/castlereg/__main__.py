@@ -8,7 +8,7 @@ from castlereg.signals import run
 
 
 def main() -> None:
-    """Run the command line, which is an extra."""
+    """Run the command line, which needs the extra ``castlereg[cli]``."""
     run(_command_line)
 
 

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all."""
+"""Writing of files completely or not at all."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import IO
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a binary file for writing that appears under its name only when it is complete.
+    """Open a binary file for writing that appears under its name only once it is complete.
 
-    The content goes into a temporary file in the same folder, which is renamed at the end. If something fails before
-    that, an older file stays as it was, nothing is left behind, and the error names the path. A new file has the
-    permissions of the one that it replaces. Devices and pipes are written directly.
+    The content is written to a temporary file in the same folder, which is renamed at the end. If an error occurs, an
+    existing file is unchanged, the temporary file is removed, and the error names the path. A new file has the
+    permissions of the file that it replaces. Devices and pipes are written directly.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -27,7 +27,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     b'hello'
     """
     check_writable(path)
-    target = path.resolve()  # a link stays a link
+    target = path.resolve()  # links are preserved
     unfinished = target.parent / f".{secrets.token_hex(8)}.unfinished"
     try:
         if path.exists() and not path.is_file():
@@ -36,23 +36,23 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             return
         with open(unfinished, "xb") as file:
             if target.exists():
-                shutil.copymode(target, unfinished)  # nobody else may read it meanwhile
+                shutil.copymode(target, unfinished)  # also restricts access while writing
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, target)
     except OSError as error:
         if error.errno is not None and error.filename in (None, str(unfinished)):
-            error.filename = str(path)  # of a full disk, or a folder that cannot be written
+            error.filename = str(path)  # a full disk, or a read-only folder
         raise
     finally:
         unfinished.unlink(missing_ok=True)
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Raise if a path is a folder or in a folder that does not exist: better before hours of training than after."""
+    """Raise if a path is a folder or in a missing folder, before a long training rather than after it."""
     for path in paths:
         if path is not None and path.is_dir():
             raise IsADirectoryError(f"cannot write {path}: it is a folder; name a file in it")
         if path is not None and not path.parent.is_dir():
-            raise FileNotFoundError(f"cannot write {path}: make the folder {path.parent} first")
+            raise FileNotFoundError(f"cannot write {path}: create the folder {path.parent} first")

@@ -1,7 +1,8 @@
 """CASTLE, term by term: read this file first.
 
-CASTLE trains one sub-network ``f_k`` per node (every column and the target), each predicting its node from all the
-others. To the target's loss it adds what makes the input layers a sparse directed acyclic graph (eq. 5 and 6)::
+CASTLE trains one sub-network ``f_k`` per node (every column and the target), which predicts this node from all the
+others. It adds terms to the target's loss that turn the input layers into a sparse directed acyclic graph (eq. 5 and
+6)::
 
     supervised + lambda * (reconstruction + acyclicity + beta * sparsity)
 
@@ -10,14 +11,14 @@ term            what it measures                                            in t
 ==============  ==========================================================  ============  ============================
 supervised      loss of the target                                          eq. 1, 5      :func:`supervised_loss`
 reconstruction  losses of all nodes, the target's included                  eq. 2, 6: L   :func:`reconstruction_loss`
-acyclicity      square of h(A), zero when the graph has no cycle            eq. 2, 7: R   :func:`acyclicity_loss`
+acyclicity      square of h(A), zero if the graph has no cycle            eq. 2, 7: R   :func:`acyclicity_loss`
 sparsity        l1 norm of the input layers                                 eq. 2, 6: V   :func:`l1_norm`
 ==============  ==========================================================  ============  ============================
 
-:func:`castle_loss` is their sum. All are pure functions of arrays for one network, for use in any JAX training loop.
-``forward`` (eq. 3) and the adjacency matrix ``A`` (eq. 7) are in :mod:`castlereg.network`; the loss of a cell by the
-kind of its column is in :mod:`castlereg.losses`. Without hidden layers the same functions are the linear form, eq. 1
-and 2. Estimators train these terms as one regularizer among others, :class:`castlereg.regularizers.Castle`.
+:func:`castle_loss` is their sum. All are pure functions of the arrays of one network, for use in any JAX training loop.
+``forward`` (eq. 3) and the adjacency matrix ``A`` (eq. 7) are in :mod:`castlereg.network`, and the losses of cells by
+kind of column in :mod:`castlereg.losses`. Without hidden layers, the same functions give the linear form, eq. 1 and 2.
+Estimators train these terms as one of several regularizers, :class:`castlereg.regularizers.Castle`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from castlereg.network import Parameters, absolute, forward, squared_adjacency
 
 
 def supervised_loss(losses: Array, batch: Batch) -> Array:
-    """Mean over rows of the loss of the targets, the first term of eq. 1 and 5.
+    """Return the mean loss of the targets over rows, the first term of eq. 1 and 5.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def supervised_loss(losses: Array, batch: Batch) -> Array:
 
 
 def reconstruction_loss(losses: Array, batch: Batch, node_weight: Array) -> Array:
-    """Mean over rows of the summed losses of all nodes, ``L_N`` of eq. 6 and ``L_W`` of eq. 2.
+    """Return the mean over rows of the summed losses of all nodes, ``L_N`` of eq. 6 and ``L_W`` of eq. 2.
 
     Parameters
     ----------
@@ -54,13 +55,13 @@ def reconstruction_loss(losses: Array, batch: Batch, node_weight: Array) -> Arra
         From :func:`castlereg.losses.cell_losses`.
     batch : Batch
     node_weight : array of shape (nodes,)
-        1 for each node; 0 for a constant column; more where a sampled node stands for several.
+        1 for each node; 0 for constant columns; larger than 1 for a sampled node that represents several.
     """
     return jnp.sum(batch.weight[:, None] * losses * node_weight)
 
 
 def acyclicity_loss(input_weights: Array, layout: Layout, h: Callable[[Array], Array] = trace_exponential) -> Array:
-    """Square of h(A), ``R`` of eq. 7 and 2.
+    """Return the square of h(A), ``R`` of eq. 7 and 2.
 
     Parameters
     ----------
@@ -73,13 +74,13 @@ def acyclicity_loss(input_weights: Array, layout: Layout, h: Callable[[Array], A
 
 
 def l1_norm(input_weights: Array, penalized: Array | None = None) -> Array:
-    """Sum of the absolute input weights, ``V`` of eq. 6 and 2.
+    """Return the sum of the absolute input weights, ``V`` of eq. 6 and 2.
 
     Parameters
     ----------
     input_weights : array of shape (channels, nodes, width)
     penalized : array of shape (channels, nodes), optional
-        0 for required edges, which sparsity leaves alone; ones by default.
+        0 for required edges, which are not penalized; by default 1 for all.
     """
     sizes = absolute(input_weights)
     return jnp.sum(sizes if penalized is None else sizes * penalized[:, :, None])
@@ -98,22 +99,22 @@ def castle_loss(
     reg_lambda: Array | float = 1.0,
     null_loss: Array | None = None,
 ) -> tuple[Array, dict[str, Array]]:
-    """Return the whole objective, eq. 5 (eq. 1 in the linear form), and its terms.
+    """Return the objective, eq. 5 (eq. 1 in the linear form), and its terms.
 
     Parameters
     ----------
     parameters : Parameters
-        Of all sub-networks, with zero weights for forbidden edges, see :func:`castlereg.network.mask_inputs`.
+        Weights of all sub-networks, zero for forbidden edges, see :func:`castlereg.network.mask_inputs`.
     batch : Batch
     layout : Layout
     reg_beta, reg_lambda : float
-        Factor of the sparsity, and of the three terms together.
+        Strength of the sparsity term, and of all three terms together.
     null_loss : array of shape (nodes,), optional
         Units of the losses, see :func:`castlereg.losses.cell_losses`.
 
     Examples
     --------
-    One gradient of the objective:
+    The gradient of the objective:
 
     >>> import jax, numpy as np
     >>> from castlereg.layout import Layout, Node

@@ -1,4 +1,4 @@
-"""Scores as people read them: with the digits that their intervals justify."""
+"""Formatting of scores with the number of digits that their intervals justify."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _MOST_DECIMALS = 6
-_LARGE, _SMALL = 1e7, 1e-3  # numbers beyond these may be written with a power of ten
+_LARGE, _SMALL = 1e7, 1e-3  # other numbers may be written with a power of ten
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A score and its 95 % interval: how it would vary with other rows like these."""
+    """A score and its 95 % interval, the variation that other rows of the same kind would give."""
 
     value: float
     low: float
@@ -20,9 +20,9 @@ class Interval:
 
 
 def decimals_of(scores: Sequence[Interval]) -> int:
-    """Return how many decimals to show: up to the first uncertain digit, and at least two below 10.
+    """Return the number of decimals to show: up to the first uncertain digit, and at least two for scores below 10.
 
-    Below zero for millions: three digits.
+    Negative for millions, which are shown with three digits.
 
     >>> decimals_of([Interval(0.47, 0.41, 0.55)]), decimals_of([Interval(0.4712, 0.4695, 0.4729)])
     (2, 3)
@@ -34,12 +34,12 @@ def decimals_of(scores: Sequence[Interval]) -> int:
     if not math.isfinite(size + half_width):
         return 2
     least = 2 if size < 10 else 1 if size < 100 else 0 if size < _LARGE else 2 - math.floor(math.log10(size))
-    # An interval without width, as when all of a few rows are predicted right, says nothing about decimals.
+    # An interval of width zero, such as when all of a few rows are predicted correctly, does not determine decimals.
     return max(least, math.ceil(-math.log10(half_width))) if half_width > 0 else least
 
 
 def number(value: float, decimals: int) -> str:
-    """Write a number with this many decimals and a real minus sign; very large and very small ones with a power of ten.
+    """Format a number with this many decimals and a real minus sign, or with a power of ten if very large or small.
 
     >>> number(-0.034, 2), number(0.00000123, 8), number(1234567890, -7)
     ('\N{MINUS SIGN}0.03', '1.23e\N{MINUS SIGN}6', '1.23e9')

@@ -1,4 +1,4 @@
-"""Scores of a fitted model on rows whose targets are known, with intervals, beside those of a constant prediction."""
+"""Scores of a fitted model on rows with known targets, with intervals, compared with a constant prediction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MANY = 10_000  # rows
 _PREDICTED_COVERAGE = 0.9  # of the model's own intervals and class sets
 _MOST_INTERVALS = 2000  # rows; each is compared with all training rows
 _CELLS_AT_ONCE = 1_000_000  # draws x rows
-# Of a class that training did not have; scikit-learn's log loss has the same limit.
+# Of a class without training rows; scikit-learn's log loss uses the same limit.
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 Measures = dict[str, NDArray[np.float64]]
@@ -36,14 +36,14 @@ Measures = dict[str, NDArray[np.float64]]
 class Score:
     """A score, its 95 % interval, and the score of a constant prediction.
 
-    The interval shows how the score would vary with other rows like these.
+    The interval shows how the score would vary with other rows of the same kind.
     """
 
     measure: str
     value: float
     low: float
     high: float
-    constant: float  # NaN where a constant prediction has none
+    constant: float  # NaN if a constant prediction has no such score
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class TargetScores:
 
     @property
     def verdict(self) -> str:
-        """Say that the model is not better than the constant prediction, by D2, R2 or log loss; empty if it is."""
+        """Note that the model is no better than the constant prediction, by D2, R2 or log loss; empty if it is."""
         score = next(score for score in self.scores if score.measure in ("D2", "R2", "log loss"))
         sign = -1 if score.measure == "log loss" else 1
         worst = score.low if sign > 0 else score.high
@@ -90,7 +90,7 @@ class Evaluation:
     def to_frame(self) -> pd.DataFrame:
         """Return one row per target and measure: ``target``, ``measure``, ``score``, ``low``, ``high``, ``constant``.
 
-        ``low`` and ``high`` are the ends of the 95 % interval; ``constant`` is the score of predicting the mean, or the
+        ``low`` and ``high`` are the ends of the 95 % interval. ``constant`` is the score of predicting the mean, or the
         base rates and the most frequent class.
         """
         rows = [(of.target, s.measure, s.value, s.low, s.high, s.constant) for of in self.targets for s in of.scores]
@@ -110,34 +110,34 @@ class Evaluation:
 def evaluate(
     model: NetworkEstimator, X: ArrayLike, y: ArrayLike, *, random_state: Seed = 0, verbose: bool | None = None
 ) -> Evaluation:
-    """Score a fitted model on rows whose targets are known.
+    """Score a fitted model on rows with known targets.
 
-    Numbers are scored by R2, RMSE and MAE, and those with a loss of their own by D2, the share of that loss which is
-    explained; classes by accuracy, balanced accuracy, AUROC (the mean over classes, each
-    against the rest), log loss and Brier score. A model that was fitted by folds also shows how many rows are in its
-    90 % intervals or class sets; of more than 2,000 rows, a random 2,000 are used for that.
+    Numbers are scored by R2, RMSE and MAE, and those with their own loss also by D2, the explained share of this loss.
+    Classes are scored by accuracy, balanced accuracy, AUROC (the mean over classes, one versus rest), log loss and
+    Brier score. Cross-validated models also report the share of rows inside their 90 % intervals or class sets,
+    measured on at most 2,000 random rows.
 
     Parameters
     ----------
     model : fitted estimator of castlereg
     X : DataFrame of pandas or polars, or array-like of shape (rows, features)
-        Rows that the model was not trained on: scores of training rows are too good.
+        Rows that the model was not trained on: scores of training rows are too optimistic.
     y : array-like of shape (rows,) or (rows, targets)
-        Rows with a missing value are left out and counted.
+        Targets. Rows with a missing value are left out and counted.
     random_state : int, RandomState, Generator or None
-        Of the bootstrap, which draws rows with replacement, 1,000 times; 200 times beyond 10,000 rows.
+        Seed of the bootstrap, which draws rows with replacement, 1,000 times; 200 times for more than 10,000 rows.
     verbose : bool, optional
-        Show a progress bar; by default in a terminal or notebook.
+        Whether to show a progress bar; by default only in a terminal or notebook.
 
     Returns
     -------
     Evaluation
-        Its ``to_frame()`` has one row per target and measure; printed, it is a table.
+        Prints as a table; ``to_frame()`` has one row per target and measure.
 
     Notes
     -----
-    The constant prediction is the mean of the scored rows, or their most frequent class and base rates: the best that
-    any constant can do.
+    The constant prediction is the mean of the scored rows, or their most frequent class and base rates: the best
+    possible constant.
 
     Examples
     --------
@@ -155,10 +155,10 @@ def evaluate(
         raise TypeError(f"{type(model).__name__} is not an estimator of castlereg: use scikit-learn's metrics")
     check_is_fitted(model)
     has_target = has_targets(y)
-    kept = np.flatnonzero(has_target)
-    if not len(kept):
-        raise ValueError("y has no row without a missing value: there is nothing to score")
-    X, y = (data if has_target.all() else _safe_indexing(data, kept) for data in (X, y))
+    known_rows = np.flatnonzero(has_target)
+    if not len(known_rows):
+        raise ValueError("every row of y has a missing value: there is nothing to score")
+    X, y = (data if has_target.all() else _safe_indexing(data, known_rows) for data in (X, y))
     rows = read_known_rows(model, X, y, model.model_.target_kinds)
     by_network = model.model_.predict_by_fold(rows.columns)
     seed = seed_sequence(random_state)
@@ -177,9 +177,9 @@ def evaluate(
 def held_out_evaluation(model: NetworkEstimator, *, random_state: Seed = 0) -> Evaluation | None:
     """Score a model on its own held-out rows, each predicted by the networks that were not trained on it.
 
-    These are the rows that folds left out, or the validation rows, at most 20,000 of them. They have decided when
-    training stopped, and folds also chose the strengths, so the scores are slightly too good. A loaded model does not
-    have them: None.
+    These are the rows that folds left out, or the validation rows, at most 20,000. They were used for early stopping,
+    and with folds also for choosing the strengths, so the scores are slightly optimistic. Loaded models do not have
+    these rows; the result is then None.
 
     Examples
     --------
@@ -210,7 +210,7 @@ def target_scores(
 ) -> TargetScores:
     """Score predictions of one target: values, shape (rows,), or probabilities, shape (rows, classes).
 
-    ``truth`` are values, or the codes of classes.
+    ``truth`` contains values, or the codes of classes.
     """
     is_numeric = isinstance(target, NumericTarget)
     everything = np.ones((1, len(truth)))
@@ -229,7 +229,7 @@ def target_scores(
 def _own_measures(
     target: NumericTarget, truth: NDArray[np.float64], predicted: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> Measures:
-    """Return :func:`numeric_measures`; first D2, the share of a target's own loss that is explained, if it has one."""
+    """Return D2, the explained share of the target's own loss, if it has one, and :func:`numeric_measures`."""
     measures = numeric_measures(truth, predicted, counts)
     if target.loss is None:
         return measures
@@ -241,9 +241,9 @@ def _own_measures(
 def numeric_measures(
     truth: NDArray[np.float64], predicted: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> Measures:
-    """Return R2, RMSE and MAE with rows counted several times: counts of shape (draws, rows), measures (draws,).
+    """Return R2, RMSE and MAE of shape (draws,); counts of shape (draws, rows) are the multiplicities of rows.
 
-    R2 is NaN where all values are the same.
+    R2 is NaN if all values are the same.
 
     >>> truth = np.array([1.0, 2.0, 3.0])
     >>> measures = numeric_measures(truth, truth + [0.5, 0.5, -0.5], np.ones((1, 3)))
@@ -263,10 +263,10 @@ def numeric_measures(
 def class_measures(
     codes: NDArray[np.int64], probabilities: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> Measures:
-    """Return accuracy, balanced accuracy, AUROC, log loss and Brier score, with rows counted several times.
+    """Return accuracy, balanced accuracy, AUROC, log loss and Brier score, of shape (draws,).
 
-    ``counts`` have shape (draws, rows), measures (draws,). Classes without rows are left out of the balanced accuracy
-    and the AUROC.
+    ``counts`` of shape (draws, rows) are the multiplicities of rows. Balanced accuracy and AUROC ignore classes without
+    rows.
 
     >>> measures = class_measures(np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]), np.ones((1, 3)))
     >>> {name: round(float(value[0]), 3) for name, value in measures.items()}
@@ -293,7 +293,7 @@ def class_measures(
 def _auroc(
     is_positive: NDArray[np.float64], score: NDArray[np.float64], counts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the share of pairs of a positive and another row whose scores are in this order; ties count half."""
+    """Return the share of pairs in which a positive row scores higher than a negative one; ties count half."""
     order = np.argsort(score)
     starts = np.flatnonzero(np.r_[True, np.diff(score[order]) > 0])
     both = counts[:, order]
@@ -311,7 +311,7 @@ def _bootstrap(
     seed: np.random.SeedSequence,
     verbose: bool = False,
 ) -> Measures:
-    """Measure draws of rows with replacement."""
+    """Return the measures of bootstrap draws of rows."""
     parts = []
     with tqdm(total=n_draws(n_rows), desc="bootstrap", unit="draw", disable=not verbose, delay=2) as bar:
         for counts in _draws(n_rows, np.random.default_rng(seed)):
@@ -321,7 +321,7 @@ def _bootstrap(
 
 
 def _draws(n_rows: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """Draw rows with replacement; yield how often each was drawn, shape (draws, rows), some draws at a time."""
+    """Draw rows with replacement; yield how often each was drawn, shape (draws, rows), in batches of draws."""
     at_once = max(1, _CELLS_AT_ONCE // n_rows)
     for start in range(0, n_draws(n_rows), at_once):
         n = min(at_once, n_draws(n_rows) - start)
@@ -330,12 +330,12 @@ def _draws(n_rows: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64
 
 
 def n_draws(n_rows: int) -> int:
-    """Return how often rows are drawn: 1,000 times, and 200 times beyond 10,000 rows."""
+    """Return the number of bootstrap draws: 1,000, or 200 for more than 10,000 rows."""
     return _DRAWS if n_rows <= _MANY else _DRAWS_OF_MANY
 
 
 def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the ends of the interval; draws that cannot be measured are left out."""
+    """Return the ends of the interval, ignoring draws that cannot be measured."""
     known = values[np.isfinite(values)]
     if not len(known):
         return np.nan, np.nan
@@ -365,18 +365,18 @@ def _some_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.sort(rng.choice(n_rows, min(n_rows, _MOST_INTERVALS), replace=False))
 
 
-def _ratio(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.full(np.shape(part), np.nan), where=whole > 0)
+def _ratio(part: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(part, total, out=np.full(np.shape(part), np.nan), where=total > 0)
 
 
 def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Average over the columns that are known."""
+    """Return the mean over the finite values of each row."""
     known = np.isfinite(values)
     return _ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1).astype(np.float64))
 
 
 def _written(score: Score) -> tuple[str, str, str, str]:
-    """Write a score with the digits that its interval justifies."""
+    """Format a score with the digits that its interval justifies."""
     decimals = decimals_of([Interval(score.value, score.low, score.high)])
 
     def text(value: float) -> str:

@@ -1,6 +1,6 @@
-"""Whether this process was forked after JAX had started: a fit would wait forever for threads that stayed behind.
+"""Detection of forks after JAX has started: a fit would wait forever for threads that a fork does not copy.
 
-This module does not import JAX. castlereg imports it first, so that it also sees forks before an estimator is imported.
+This module does not import JAX. castlereg imports it first, to detect forks before an estimator is imported as well.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 
 
 def has_started() -> bool:
-    """Tell whether JAX has started its devices, for which it has no public name."""
+    """Return whether JAX has started its devices; it has no public function for this."""
     return bool(getattr(sys.modules.get("jax._src.xla_bridge"), "_backends", False))
 
 
@@ -18,7 +18,7 @@ def _has_one_thread() -> bool:
     return os.path.isdir("/proc/self/task") and len(os.listdir("/proc/self/task")) == 1
 
 
-# If castlereg is imported after the fork, JAX has started and its threads are not there.
+# If castlereg is imported after the fork, JAX has started but its threads are missing.
 _forked_too_late = has_started() and _has_one_thread()
 
 
@@ -32,7 +32,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def check_not_forked() -> None:
-    """Raise an error where JAX would wait forever."""
+    """Raise an error if JAX would wait forever."""
     if _forked_too_late:
         raise RuntimeError(
             "this process was forked after JAX had started, and JAX would hang here: start processes with "

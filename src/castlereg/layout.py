@@ -1,12 +1,10 @@
 """Nodes, their channels and their losses.
 
-A *node* is one variable: a column of the table, or a target. A *channel* is one
-number that enters the network: a numeric or binary node has one, a categorical node
-one per level. Channels that only enter and are never predicted stand behind these: the
-seasons of a date, and the missing indicator of a node whose cells may be missing. A
-:class:`Layout` says which channels belong to which node and which loss each node
-has. It holds no names and no data, so two tables with the same kinds of columns share
-one layout and one compiled program.
+A *node* is one variable: a column of the table, or a target. A *channel* is one number that enters the network: a
+numeric or binary node has one, a categorical node one per level. They are followed by channels that are inputs only and
+never predicted: the seasons of a date, and the missing indicator of a node with missing values. A :class:`Layout`
+defines which channels belong to which node and which loss each node has. It contains no names and no data, so two
+tables with the same kinds of columns share one layout and one compiled program.
 """
 
 from __future__ import annotations
@@ -31,23 +29,23 @@ class Node:
     Parameters
     ----------
     kind : {"numeric", "binary", "categorical"}
-        Decides the loss: squared error, logistic, softmax.
+        Determines the loss: squared error, logistic, softmax.
     levels : int
         Number of levels of a categorical node; 1 for the other kinds.
     target : bool
         Whether this is a target, which is never an input of a target's sub-network.
     missing : bool
-        Whether cells may be missing: an indicator stands behind the node's other channels, and missing cells do not
+        Whether values may be missing: a missing indicator follows the node's other channels, and missing values do not
         count in its loss.
     clipped : bool
-        Whether values far from the others are drawn in smoothly, see
-        :func:`castlereg.data.table.smooth_clip`.
+        Whether extreme values are clipped smoothly, see :func:`castlereg.data.table.smooth_clip`.
     extra : int
-        Number of further channels that follow from the value of a numeric node and only enter the network.
+        Number of additional input channels computed from the value of a numeric node.
     loss : TargetLoss, optional
-        Of a numeric target, instead of the squared error.
+        Loss of a numeric target, instead of the squared error.
     monotone : {0, 1, -1}
-        Whether the targets never fall (1) or never rise (-1) as a feature's value grows, see :mod:`castlereg.monotone`.
+        Whether the targets never fall (1) or never rise (-1) as a feature's value increases, see
+        :mod:`castlereg.monotone`.
     """
 
     kind: Kind = "numeric"
@@ -65,17 +63,17 @@ class Node:
         if self.kind == "categorical" and self.levels < 2:
             raise ValueError(f"a categorical node needs at least 2 levels, got levels={self.levels}")
         if self.kind != "categorical" and self.levels != 1:
-            raise ValueError(f"a {self.kind} node has levels=1, got levels={self.levels}")
+            raise ValueError(f"a {self.kind} node must have levels=1, got levels={self.levels}")
         if self.target and (self.missing or self.clipped):
-            raise ValueError("a target has no missing values and is not clipped")
+            raise ValueError("a target cannot have missing values or be clipped")
         if self.clipped and self.kind != "numeric":
             raise ValueError(f"only numeric nodes can be clipped, not {self.kind} ones")
         if self.extra < 0 or (self.extra and (self.target or self.kind != "numeric")):
-            raise ValueError(f"only numeric features have extra channels, got extra={self.extra}")
+            raise ValueError(f"only numeric features can have extra channels, got extra={self.extra}")
         if self.loss is not None and not (self.target and self.kind == "numeric"):
-            raise ValueError(f"only numeric targets have a loss of their own, got loss={self.loss}")
+            raise ValueError(f"only numeric targets can have their own loss, got loss={self.loss}")
         if self.monotone and (self.target or self.kind == "categorical" or self.monotone not in (1, -1)):
-            raise ValueError(f"only features whose values have an order are monotone, got monotone={self.monotone}")
+            raise ValueError(f"only features whose values have an order can be monotone, got monotone={self.monotone}")
 
     @property
     def outputs(self) -> int:
@@ -97,8 +95,8 @@ class Layout:
     nodes : tuple of Node
         At least one feature and one target.
     embedding : int
-        Inputs that a network computes of the value of each numeric feature, beside its channels; see
-        :class:`castlereg.network.Embedding`.
+        Number of inputs that a network computes from the value of each numeric feature, in addition to its channels;
+        see :class:`castlereg.network.Embedding`.
 
     Examples
     --------
@@ -107,9 +105,9 @@ class Layout:
     5
     >>> layout.channel_nodes
     array([0, 1, 1, 1, 2])
-    >>> layout.edge_mask()[:, 1]  # a node's own channels do not enter its sub-network
+    >>> layout.edge_mask()[:, 1]  # a node's own channels are not inputs of its sub-network
     array([1., 0., 0., 0., 1.], dtype=float32)
-    >>> Layout(layout.nodes, embedding=2).input_nodes  # two more inputs of the numeric feature, behind all channels
+    >>> Layout(layout.nodes, embedding=2).input_nodes  # two more inputs of the numeric feature, after all channels
     array([0, 1, 1, 1, 2, 0, 0])
     """
 
@@ -119,11 +117,9 @@ class Layout:
     def __post_init__(self) -> None:
         kinds = [node.target for node in self.nodes]
         if kinds != sorted(kinds):
-            raise ValueError("targets must stand after all features")
+            raise ValueError("targets must come after all features")
         if not any(kinds) or all(kinds):
-            raise ValueError(
-                f"a layout needs a feature and a target, got {len(kinds)} nodes of which {sum(kinds)} targets"
-            )
+            raise ValueError(f"a layout needs a feature and a target, got {len(kinds)} nodes with {sum(kinds)} targets")
 
     @property
     def n_nodes(self) -> int:
@@ -152,23 +148,23 @@ class Layout:
 
     @cached_property
     def embedded_nodes(self) -> NDArray[np.int64]:
-        """Nodes whose values networks embed: numeric features, if there is an embedding."""
+        """Nodes whose values are embedded: numeric features, if the network has an embedding."""
         numbers = [k for k, node in enumerate(self.nodes) if node.kind == "numeric" and not node.target]
         return np.array(numbers if self.embedding else [], np.int64)
 
     @cached_property
     def input_nodes(self) -> NDArray[np.int64]:
-        """Node of each input of the network: all channels, then the embedded ones; shape (inputs,)."""
+        """Node of each input of the network: all channels, then the embedded inputs; shape (inputs,)."""
         return np.r_[self.channel_nodes, np.repeat(self.embedded_nodes, self.embedding)]
 
     @property
     def n_inputs(self) -> int:
-        """Number of inputs of the network: channels, and what it computes of them."""
+        """Number of inputs of the network: channels, and the inputs computed from them."""
         return len(self.input_nodes)
 
     @property
     def n_feature_channels(self) -> int:
-        """Number of channels that belong to features; they stand first."""
+        """Number of channels that belong to features; they come first."""
         return int(sum(node.channels for node in self.nodes if not node.target))
 
     @cached_property
@@ -178,17 +174,17 @@ class Layout:
 
     @cached_property
     def is_clipped(self) -> NDArray[np.bool_]:
-        """Which channels are drawn in smoothly, shape (channels,)."""
+        """Which channels are clipped smoothly, shape (channels,)."""
         return np.array([node.clipped for node in self.nodes])[self.channel_nodes] & ~self.is_input_only
 
     @cached_property
     def has_missing(self) -> bool:
-        """Whether cells of any node may be missing."""
+        """Whether any node may have missing values."""
         return any(node.missing for node in self.nodes)
 
     @cached_property
     def output_width(self) -> int:
-        """Outputs of each sub-network: the most that any node has."""
+        """Number of outputs of each sub-network: the maximum over nodes."""
         return max(node.outputs for node in self.nodes)
 
     @cached_property
@@ -200,13 +196,13 @@ class Layout:
 
     @cached_property
     def output_used(self) -> NDArray[np.bool_]:
-        """Which outputs mean something, shape (nodes, output_width); nodes with few levels leave some unused."""
+        """Which outputs are used, shape (nodes, output_width); nodes with few levels leave some unused."""
         outputs = np.array([node.outputs for node in self.nodes])
         return np.arange(self.output_width) < outputs[:, None]
 
     @cached_property
     def alike(self) -> tuple[tuple[Node, slice], ...]:
-        """Neighbouring nodes of one loss and number of levels: one of them, and where they stand."""
+        """Runs of adjacent nodes with the same loss and number of levels: the first node and the slice of each run."""
         runs, first = [], 0
         for _, run in itertools.groupby(self.nodes, key=lambda node: (node.kind, node.levels, node.loss)):
             nodes = list(run)
@@ -221,7 +217,7 @@ class Layout:
 
     @cached_property
     def is_monotone(self) -> bool:
-        """Whether the targets are to rise or fall with any feature."""
+        """Whether the targets must rise or fall with any feature."""
         return any(node.monotone for node in self.nodes)
 
     def is_kind(self, kind: Kind) -> NDArray[np.bool_]:
@@ -229,10 +225,10 @@ class Layout:
         return np.array([node.kind == kind for node in self.nodes])
 
     def edge_mask(self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
-        """Which inputs may enter which sub-network: 1.0 or 0.0, shape (inputs, nodes), by :meth:`possible_edges`.
+        """Return 1.0 for the inputs allowed in each sub-network and 0.0 for others, shape (inputs, nodes).
 
-        Of a monotone feature only its value enters the targets', and that it is missing; waves and seasons go up and
-        down.
+        For a monotone feature, only its value and its missing indicator are inputs of the targets' sub-networks, since
+        waves and seasons are not monotone.
         """
         mask = self.possible_edges(without, allowed)[self.input_nodes]
         if self.is_monotone:
@@ -252,10 +248,11 @@ class Layout:
     def possible_edges(
         self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
-        """Which edges may be, shape (nodes, nodes).
+        """Return which edges are possible, shape (nodes, nodes).
 
-        None from a node to itself, between targets, since no target is known when predicting, of nodes ``without`` any
-        edges (constant columns), and those that are not ``allowed``, shape (nodes, nodes).
+        There are no edges from a node to itself, and none between targets, which are unknown in prediction. Nodes in
+        ``without`` (constant columns) have no edges, and edges that are not ``allowed``, shape (nodes, nodes), are
+        excluded.
         """
         is_target = np.array([node.target for node in self.nodes])
         possible = ~np.eye(self.n_nodes, dtype=bool) & ~(is_target[:, None] & is_target)
@@ -268,10 +265,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class EdgeRules:
-    """Which edges may be and which must be: arrays of shape (nodes, nodes), True at ``[j, k]`` for an edge j -> k."""
+    """Allowed and required edges: arrays of shape (nodes, nodes), True at ``[j, k]`` for an edge j -> k."""
 
     allowed: NDArray[np.bool_]
-    required: NDArray[np.bool_]  # sparsity leaves them alone, the acyclic cut keeps them; allowed, and not in a cycle
+    required: NDArray[np.bool_]  # not penalized by sparsity, not cut; must be allowed and acyclic
 
     def reordered(self, order: NDArray[np.int64]) -> EdgeRules:
         """Return the rules of nodes in another order."""

@@ -1,8 +1,8 @@
-"""Losses of cells: squared error, logistic or softmax by the kind of node, in units that all kinds share.
+"""Losses of cells: squared error, logistic or softmax by the kind of node, on a common scale.
 
 A numeric target may have another loss, see :mod:`castlereg.target_losses`.
 
-Arrays are JAX's in training, and NumPy's once a model is fitted.
+Arrays are JAX arrays in training, and NumPy arrays once a model is fitted.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from castlereg.target_losses import Quantiles as Quantiles
 
 
 class Batch(NamedTuple):
-    """Some rows of a table, as the network sees them."""
+    """Standardized rows of a table, ready for a network."""
 
     inputs: Array  # (rows, channels), standardized
     truth: Array  # (rows, nodes, outputs), what the sub-networks should predict
-    weight: Array  # (rows,), 1 / rows for a plain mean; 0 for rows that only fill up the batch
-    observed: Array | None = None  # (rows, nodes), 0 for missing values and 1 elsewhere; None if nothing is missing
+    weight: Array  # (rows,), 1 / rows for a plain mean; 0 for padding rows
+    observed: Array | None = None  # (rows, nodes), 0 for missing values, otherwise 1; None if no value is missing
 
 
 def cell_losses(
     outputs: Array, batch: Batch, layout: Layout, nodes: Array | None = None, null_loss: Array | None = None
 ) -> Array:
-    """Loss of every cell, shape (rows, nodes), in units that all kinds share, and 0 for missing values.
+    """Return the loss of every cell, shape (rows, nodes), on a common scale; 0 for missing values.
 
-    The squared error of a standardized column is 1 for a model that predicts its mean. Losses of binary and categorical
-    nodes are therefore divided by the loss of predicting their base rates, the entropy: 1 means "knows nothing" for
-    every kind, and a node weighs the same whichever kind it is.
+    The squared error of a standardized column is 1 for a model that predicts its mean. The losses of binary and
+    categorical nodes are divided by the loss of predicting their base rates, the entropy. For nodes of every kind, a
+    loss of 1 is then that of a constant prediction, and all kinds have the same weight.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def cell_losses(
         With the truth of all nodes.
     layout : Layout
     nodes : array of int, optional
-        Which nodes ``outputs`` holds; all by default.
+        The nodes of ``outputs``; all by default.
     null_loss : array of shape (all nodes,), optional
         Entropy of the binary and categorical nodes, 1 for numeric ones; ones by default.
     """
@@ -60,10 +60,10 @@ def cell_losses(
 
 
 def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | None = None) -> Array:
-    """Loss of every row and node by the node's kind, shape (rows, nodes, outputs) to (rows, nodes).
+    """Return the loss of every row and node by the node's kind, shape (rows, nodes, outputs) to (rows, nodes).
 
     The truth is standardized for numeric nodes, 0 or 1 for binary ones and for each level of categorical ones.
-    ``nodes`` says which ones the second axis holds, all by default.
+    ``nodes`` are the nodes of the second axis, all by default.
     """
     if nodes is None:  # each node's kind is known when the program is compiled: compute only its loss
         parts = [_losses_of_kind(node, outputs[:, at], truth[:, at]) for node, at in layout.alike]
@@ -78,24 +78,24 @@ def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | Non
         losses = jnp.where(jnp.asarray(is_categorical)[nodes], softmax, losses)
     for loss in {node.loss: None for node in layout.nodes if node.loss is not None}:
         has_loss = jnp.asarray([node.loss == loss for node in layout.nodes])[nodes]
-        own = outputs[..., : loss.n_outputs]
-        own = loss.losses(jnp.where(has_loss[:, None], own, 0.0), jnp.where(has_loss, truth[..., 0], 0.0))
-        losses = jnp.where(has_loss, own, losses)
+        used_outputs = outputs[..., : loss.n_outputs]
+        of_loss = loss.losses(jnp.where(has_loss[:, None], used_outputs, 0.0), jnp.where(has_loss, truth[..., 0], 0.0))
+        losses = jnp.where(has_loss, of_loss, losses)
     return losses
 
 
 def squared_error(outputs: Array, truth: Array) -> Array:
-    """Loss of numeric nodes, of any shape."""
+    """Return the loss of numeric nodes; arrays of any shape."""
     return (outputs - truth) ** 2
 
 
 def logistic_loss(logits: Array, truth: Array) -> Array:
-    """Loss of binary nodes, of any shape; the truth is 0, 1 or a share between."""
+    """Return the loss of binary nodes; arrays of any shape, with truth between 0 and 1."""
     return logits.__array_namespace__().logaddexp(logits, 0.0) - truth * logits
 
 
 def softmax_loss(logits: Array, truth: Array) -> Array:
-    """Loss of categorical nodes, shape (..., levels) to (...); the truth is one-hot or shares."""
+    """Return the loss of categorical nodes, shape (..., levels) to (...); the truth is one-hot or shares."""
     log_sum_exp = jax.nn.logsumexp if isinstance(logits, Array) else scipy.special.logsumexp
     return log_sum_exp(logits, axis=-1) - (truth * logits).sum(axis=-1)
 
@@ -110,36 +110,36 @@ def _losses_of_kind(node: Node, outputs: Array, truth: Array) -> Array:
 
 
 def log_likelihood_loss(losses: Array, batch: Batch, layout: Layout, node_weight: Array, null_loss: Array) -> Array:
-    """Negative log-likelihood of the rows, summed over nodes, shape ().
+    """Return the negative log-likelihood of the rows, summed over nodes, shape ().
 
-    A sum of squared errors treats all nodes as equally noisy, which standardized columns are not, and then prefers
-    edges into the less noisy ones. The likelihood gives each numeric node its own noise. ``losses`` are those of
-    :func:`cell_losses`, of all nodes; ``node_weight``, shape (nodes,), is 0 for constant columns.
+    A sum of squared errors assumes that all nodes are equally noisy. Standardized columns are not, so it prefers edges
+    into the less noisy ones. The likelihood gives each numeric node its own noise. ``losses`` are the
+    :func:`cell_losses` of all nodes; ``node_weight``, shape (nodes,), is 0 for constant columns.
     """
     return jnp.sum(node_weight * node_scores(mean_losses(losses, batch), layout, null_loss))
 
 
 def mean_losses(losses: Array, batch: Batch) -> Array:
-    """Mean loss of every node over the rows in which its value is known, shape (rows, nodes) to (nodes,)."""
+    """Return the mean loss of every node over its rows without missing values, shape (rows, nodes) to (nodes,)."""
     weight = batch.weight[:, None] * (1.0 if batch.observed is None else batch.observed)
     return (weight * losses).sum(axis=0) / weight.sum(axis=0).clip(1e-12)
 
 
 def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
-    """Negative log-likelihood per row of every node, up to a constant: shape (nodes,) to (nodes,), in nats.
+    """Return the negative log-likelihood per row of every node in nats, up to a constant, shape (nodes,) to (nodes,).
 
-    Half the logarithm of the mean squared error of numeric nodes, the log loss of all others.
+    This is half the logarithm of the mean squared error for numeric nodes, and the log loss for all others.
     """
     numeric = layout.is_kind("numeric")
-    # A batch may be fitted exactly, or have no value of a node.
+    # Clipped, because a batch may be fitted exactly or have no value of a node.
     xp = mean.__array_namespace__()
     return xp.where(numeric, 0.5 * xp.log(mean.clip(1e-6)), mean * null_loss)
 
 
 def as_batch(encoded: Any, weight: Any, by: Standardization, layout: Layout) -> Batch:
-    """Standardize rows by one member, and lay out what the sub-networks should predict.
+    """Standardize rows by one member, and arrange the values that the sub-networks should predict.
 
-    ``encoded`` are NumPy or JAX arrays of shape (rows, channels); ``weight``, shape (rows,), is that in a mean.
+    ``encoded`` is a NumPy or JAX array of shape (rows, channels); ``weight``, shape (rows,), is the weight in a mean.
     """
     xp = encoded.__array_namespace__()
     x = standardize(encoded, by, layout)
@@ -148,7 +148,7 @@ def as_batch(encoded: Any, weight: Any, by: Standardization, layout: Layout) -> 
     truth = truth[..., None] if layout.n_channels == layout.n_nodes else truth[..., layout.output_channels]
     if not layout.has_missing:
         return Batch(x, truth, weight)
-    # Standardized, the mean is zero: that is what missing values are filled with.
+    # The mean of standardized values is zero, so missing values are filled with zero.
     missing = xp.isnan(truth[..., 0])
     x, truth = xp.where(xp.isnan(x), 0.0, x), xp.where(missing[..., None], 0.0, truth)
     return Batch(x, truth, weight, (~missing).astype(x.dtype))

@@ -1,4 +1,4 @@
-"""Tables as Markdown."""
+"""Formatting of tables as Markdown."""
 
 from __future__ import annotations
 

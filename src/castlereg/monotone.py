@@ -1,13 +1,17 @@
-"""Predictions that never fall, or never rise, as a column grows: which signs the weights may have.
+"""Predictions that never fall, or never rise, as a column increases: constraints on the signs of the weights.
 
-Every hidden unit has a sign, + and - in turn. A weight from one unit to another may only have the product of their
-signs, a weight from a unit to an output of a target the sign of the unit (the opposite if the output is
-subtracted, as distances of lower quantiles are), and a weight from a monotone column into a
-target's sub-network the sign of the column times that of the unit. Activations that never fall keep this up from layer
-to layer, so that each unit's value rises or falls with the column, as its sign says, and the target rises or falls with
-it. Columns without a direction enter with weights of any sign: units of both signs together make any function of them.
+Every hidden unit has a sign, + and - alternately. The allowed signs of weights are:
 
-Training sets a weight that a step takes across zero to zero. The promise is therefore exact, at every step.
+- from one unit to another, the product of their signs;
+- from a unit to an output of a target, the sign of the unit (the opposite if the output is subtracted, as are the
+  distances of lower quantiles);
+- from a monotone column into a target's sub-network, the sign of the column times that of the unit.
+
+With non-decreasing activations, each unit's value then rises or falls with the column according to its sign, and the
+target rises or falls with the column. Weights of columns without a direction may have any sign: units of both signs
+together can represent any function of them.
+
+After each step, training sets weights that crossed zero to zero. The constraint therefore holds exactly at every step.
 """
 
 from __future__ import annotations
@@ -35,9 +39,9 @@ def unit_signs(width: int) -> Signs:
 
 
 def weight_signs(parameters: Parameters, layout: Layout) -> Parameters:
-    """Return the sign that every weight must have, 0 where it may have any; shaped like the parameters.
+    """Return the required sign of every weight, 0 for no constraint, in the structure of the parameters.
 
-    The parameters are those of all sub-networks or of some, the targets' last.
+    The parameters are those of all sub-networks or of some, with those of the targets last.
     """
     signs: Any = jax.tree.map(lambda a: np.zeros(a.shape, np.int8), parameters)
     of_inputs = np.zeros(layout.n_inputs, np.int8)
@@ -64,26 +68,26 @@ def weight_signs(parameters: Parameters, layout: Layout) -> Parameters:
 
 
 def with_signs(parameters: Parameters, layout: Layout) -> Parameters:
-    """Turn round the weights that have a wrong sign, at the start; NumPy arrays."""
+    """Flip the signs of starting weights that have the wrong sign; for NumPy arrays."""
     if not layout.is_monotone:
         return parameters
-    turned: Parameters = jax.tree.map(
+    flipped: Parameters = jax.tree.map(
         lambda weights, signs: np.where(signs == 0, weights, np.abs(weights) * signs).astype(weights.dtype),
         parameters,
         weight_signs(parameters, layout),
     )
-    return turned
+    return flipped
 
 
 def keep_signs(parameters: Parameters, layout: Layout) -> Parameters:
-    """Set the weights that have a wrong sign to zero, after a step; JAX arrays."""
+    """Set weights with the wrong sign to zero after a step; for JAX arrays."""
     if not layout.is_monotone:
         return parameters
 
-    def kept(weights: Array, signs: Signs) -> Array:
+    def projection(weights: Array, signs: Signs) -> Array:
         if not signs.any():
             return weights
         return jax.numpy.where(weights * signs < 0, 0, weights)
 
-    projected: Parameters = jax.tree.map(kept, parameters, weight_signs(parameters, layout))
+    projected: Parameters = jax.tree.map(projection, parameters, weight_signs(parameters, layout))
     return projected

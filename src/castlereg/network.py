@@ -1,10 +1,9 @@
 """The network of the paper's Figure 2: one sub-network per node, hidden layers shared by all.
 
-:func:`forward` runs any subset of the sub-networks. A plain network is the target's
-sub-network alone; CASTLE trains all of them; sub-sampling trains the target's and a few
-others each step; prediction runs the target's again. All functions work on one network;
-``vmap`` them for a stack. :func:`forward` takes NumPy arrays as well as JAX arrays, so
-that a fitted model predicts without compiling anything.
+:func:`forward` runs any subset of the sub-networks. A plain network has only the target's sub-network, and CASTLE
+trains all of them. Sub-sampling trains the target's and a few others in each step, and prediction runs only the
+target's. All functions work on one network; use ``vmap`` for a stack. :func:`forward` accepts NumPy arrays as well as
+JAX arrays, so fitted models predict without compilation.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ InputInit = Literal["small", "glorot"]
 ActivationName = Literal["relu", "silu"]
 LayerHook = Callable[[int, Array], Array]
 
-WAVES = 16  # of each embedded value
-_SPREAD_OF_FREQUENCIES = 0.05  # at the start: slow waves, nearly straight within the usual range of a column
-# Of cos(2 pi t) in powers of t squared, highest first; within 8e-7 for t from -1/2 to 1/2.
+WAVES = 16  # waves of each embedded value
+_SPREAD_OF_FREQUENCIES = 0.05  # initial: slow waves, almost linear within the usual range of a column
+# Coefficients of cos(2 pi t) in powers of t squared, highest first; error below 8e-7 for t from -1/2 to 1/2.
 COSINE = (-21.0711056, 58.7904921, -85.2716215, 64.9286574, -19.7389804, 0.999999211)
 _SPREAD_OF_LOGITS = np.pi / np.sqrt(3)  # standard deviation of the logistic distribution
 
 
-def _as_it_is(layer: int, z: Array) -> Array:
+def _identity(layer: int, z: Array) -> Array:
     return z
 
 
@@ -49,47 +48,46 @@ class Dense(NamedTuple):
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Activation:
-    """What hidden units do with their inputs: ``max(z, 0)`` or ``z / (1 + exp(-z))``."""
+    """Activation of hidden units: ``max(z, 0)`` or ``z / (1 + exp(-z))``."""
 
     name: ActivationName = "relu"
 
     def __call__(self, z: Array) -> Array:
-        """Apply it to an array of any shape."""
+        """Apply the activation to an array of any shape."""
         if isinstance(z, np.ndarray):
             return np.maximum(z, 0) if self.name == "relu" else np.asarray(z * scipy.special.expit(z))
-        # The gradient of maximum costs more: JAX shares it out between ties.
+        # The gradient of maximum is slower, because JAX splits it between ties.
         return jnp.where(z > 0, z, 0) if self.name == "relu" else z * jax.nn.sigmoid(z)
 
 
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Channels:
-    """Indices of channels, known when a program is compiled."""
+    """Indices of channels, constant at compile time."""
 
     indices: tuple[int, ...]
 
 
 class Embedding(NamedTuple):
-    """What a network computes of the values of numeric columns: learned waves, mixed into a few inputs.
+    """Additional inputs computed from the values of numeric columns: learned waves, mixed into a few inputs.
 
-    A straight line through a value and a few kinks are what a layer makes of a number; waves of learned frequency give
-    it thresholds and bumps at once. Each value ``x`` becomes ``cos(2 pi (frequencies x + phases)) @ weights``, beside
-    ``x`` itself. All inputs of a column belong to its node.
+    From a plain number, a layer can form only linear functions with a few kinks; waves with learned frequencies add
+    thresholds and bumps. In addition to ``x`` itself, each value ``x`` gives the inputs
+    ``cos(2 pi (frequencies x + phases)) @ weights``. All inputs of a column belong to its node.
     """
 
     frequencies: Array  # (embedded nodes, waves)
     phases: Array  # (embedded nodes, waves)
     weights: Array  # (embedded nodes, waves, inputs of a node)
-    channels: Channels  # of the values
+    channels: Channels  # of the embedded values
 
 
 class Parameters(NamedTuple):
     """All weights of one network.
 
-    In the linear form (no hidden layer, eq. 1) the input layer is also the output layer: its width is
-    the layout's output width, ``hidden`` is empty and the output fields are None. Eq. 1 has no
-    intercept; ``input_bias`` is one all the same, because classes need it. For standardized
-    columns its best value is zero.
+    In the linear form (no hidden layer, eq. 1) the input layer is also the output layer: its width is the layout's
+    output width, ``hidden`` is empty and the output fields are None. Eq. 1 has no intercept, but ``input_bias`` acts as
+    one, because classes need it. For standardized numeric columns its optimum is zero.
     """
 
     input_weights: Array  # (inputs, nodes, width), eq. 3: W_1^k is [:, k, :]
@@ -97,12 +95,12 @@ class Parameters(NamedTuple):
     hidden: tuple[Dense, ...]
     output_weights: Array | None  # (nodes, width, outputs), eq. 3: W_M^k
     output_bias: Array | None  # (nodes, outputs)
-    embedding: Embedding | None = None  # shared by all sub-networks; without one, inputs are the channels
+    embedding: Embedding | None = None  # shared by all sub-networks; without it, the inputs are the channels
     activation: Activation = Activation()
 
 
 def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Parameters:
-    """Keep the sub-networks of some nodes, given by their positions along the node axis; the shared layers stay."""
+    """Return the sub-networks of some nodes, given by their positions on the node axis, with the shared layers."""
     return Parameters(
         parameters.input_weights[:, nodes],
         parameters.input_bias[nodes],
@@ -125,9 +123,9 @@ def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] |
     Parameters
     ----------
     parameters : Parameters
-        With weights of forbidden edges at zero, see :func:`mask_inputs`.
+        Weights, zero for forbidden edges, see :func:`mask_inputs`.
     x : array of shape (rows, channels)
-        Standardized.
+        Standardized rows.
     nodes : array of int, optional
         Sub-networks to run; all by default.
 
@@ -154,19 +152,19 @@ def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] |
 
 
 def after_input_layer(parameters: Parameters, z: Array) -> Array:
-    """Run all layers but the first: from the result of :func:`input_layer` to that of :func:`forward`."""
+    """Run all layers after the first, from the result of :func:`input_layer` to that of :func:`forward`."""
     if parameters.output_weights is None:
         return z
     return output_layer(parameters, hidden_units(parameters, z))
 
 
 def hidden_units(
-    parameters: Parameters, z: Array, on_dense: LayerHook = _as_it_is, on_hidden: LayerHook = _as_it_is
+    parameters: Parameters, z: Array, on_dense: LayerHook = _identity, on_hidden: LayerHook = _identity
 ) -> Array:
     """Run the hidden layers, from the result of :func:`input_layer` to the units of the last one; the same shape.
 
-    The hooks take the number of a layer, from 0, and its units: ``on_dense`` changes them before the activation,
-    ``on_hidden`` after it.
+    The hooks are called with the number of a layer, from 0, and its units: ``on_dense`` changes the units before the
+    activation, ``on_hidden`` after it.
     """
     rows, n_nodes = z.shape[:2]
     activation = parameters.activation
@@ -178,7 +176,7 @@ def hidden_units(
 
 
 def output_layer(parameters: Parameters, units: Array) -> Array:
-    """Turn units of the last hidden layer, shape (rows, nodes, width), into outputs, shape (rows, nodes, outputs)."""
+    """Compute outputs, shape (rows, nodes, outputs), from the last hidden layer, shape (rows, nodes, width)."""
     matmul = units.__array_namespace__().matmul
     return matmul(units.swapaxes(0, 1), parameters.output_weights).swapaxes(0, 1) + parameters.output_bias
 
@@ -189,7 +187,7 @@ def _plus_bias(z: Array, bias: Array) -> Array:
 
 @jax.custom_vjp
 def _traced_plus_bias(z: Array, bias: Array) -> Array:
-    """Add a bias whose gradient is a product with ones: on a core, faster than the sum over rows it stands for."""
+    """Add a bias. Its gradient is a product with ones, which on one core is faster than a sum over rows."""
     return z + bias
 
 
@@ -207,7 +205,7 @@ _traced_plus_bias.defvjp(_forward_bias, _backward_bias)
 
 
 def network_inputs(embedding: Embedding | None, x: Array) -> Array:
-    """Put what the network computes of the channels behind them, shape (rows, channels) to (rows, inputs)."""
+    """Append the embedded inputs to the channels, shape (rows, channels) to (rows, inputs)."""
     if embedding is None:
         return x
     xp = x.__array_namespace__()
@@ -220,15 +218,15 @@ def network_inputs(embedding: Embedding | None, x: Array) -> Array:
 
 
 def _wave(turns: Array) -> Array:
-    """Return ``cos(2 pi turns)``; NumPy's turns are overwritten."""
+    """Return ``cos(2 pi turns)``; a NumPy array of turns is overwritten."""
     if isinstance(turns, np.ndarray):
-        # The cosine of float32 takes a fifth of the time; the turns are reduced in float64, so that no digits are lost.
+        # The cosine in float32 takes a fifth of the time; reducing the turns in float64 first keeps precision.
         turns -= np.rint(turns)
         turns *= 2 * np.pi
         return np.cos(turns.astype(np.float32))
-    # XLA calls the library for every single cosine. A polynomial takes a fraction of the time.
-    rest = turns - jnp.round(turns)
-    square = rest * rest
+    # XLA calls a library function for each cosine. A polynomial takes a fraction of the time.
+    remainder = turns - jnp.round(turns)
+    square = remainder * remainder
     value = jnp.full_like(square, COSINE[0])
     for coefficient in COSINE[1:]:
         value = value * square + coefficient
@@ -236,7 +234,7 @@ def _wave(turns: Array) -> Array:
 
 
 def input_layer(parameters: Parameters, x: Array) -> Array:
-    """Weigh the inputs that channels, shape (rows, channels), make for every sub-network, (rows, nodes, width)."""
+    """Run the first layer of every sub-network, shape (rows, channels) to (rows, nodes, width)."""
     inputs, n_nodes, width = parameters.input_weights.shape
     x = network_inputs(parameters.embedding, x)
     z = (x @ parameters.input_weights.reshape(inputs, n_nodes * width)).reshape(x.shape[0], n_nodes, width)
@@ -244,28 +242,28 @@ def input_layer(parameters: Parameters, x: Array) -> Array:
 
 
 class Packed(NamedTuple):
-    """Parameters as two arrays: a training step then updates two arrays, not one per layer."""
+    """Parameters as two arrays, so that a training step updates two arrays instead of one per layer."""
 
     input_weights: Array  # (inputs, nodes, width)
-    rest: Array  # all others, end to end
+    rest: Array  # all others, concatenated
 
 
 class Form(NamedTuple):
-    """What a network looks like beside its layout."""
+    """Architecture of a network in addition to its layout."""
 
     hidden_layer_sizes: tuple[int, ...]  # empty for the linear form
     activation: ActivationName = "relu"
 
 
 def pack(parameters: Parameters) -> Packed:
-    """Lay all parameters but the input weights end to end."""
+    """Concatenate all parameters except the input weights."""
     xp = parameters.input_weights.__array_namespace__()
     rest = jax.tree.leaves(parameters._replace(input_weights=None))  # type: ignore[arg-type]
     return Packed(parameters.input_weights, xp.concatenate([array.ravel() for array in rest]))
 
 
 def unpack(packed: Packed, form: Form, layout: Layout) -> Parameters:
-    """Undo :func:`pack`; the arrays are views where the library allows."""
+    """Invert :func:`pack`; the arrays are views if the library supports them."""
     shapes = _shapes(form, layout, packed.input_weights.shape[1], packed.input_weights.shape[2])
     leaves, structure = jax.tree.flatten(shapes, is_leaf=_is_shape)
     ends = np.cumsum([int(np.prod(shape)) for shape in leaves])
@@ -281,7 +279,7 @@ def _is_shape(node: Any) -> bool:
 
 
 def _shapes(form: Form, layout: Layout, nodes: int, width: int) -> Any:
-    """Return the shapes of parameters, in their places; None for the input weights."""
+    """Return the shapes of the parameters in their structure; None for the input weights."""
     sizes, outputs = form.hidden_layer_sizes, layout.output_width
     embedding: Any = None
     n = len(layout.embedded_nodes)
@@ -301,17 +299,17 @@ def _shapes(form: Form, layout: Layout, nodes: int, width: int) -> Any:
 
 
 def value_channels(layout: Layout) -> Channels:
-    """Return the channels whose values networks embed."""
+    """Return the channels whose values are embedded."""
     return Channels(tuple(int(layout.output_channels[k, 0]) for k in layout.embedded_nodes))
 
 
 def squared_adjacency(input_weights: Array, layout: Layout) -> Array:
-    """Squared weight of every edge, ``A = M * M`` (eq. 7), shape (inputs, nodes, width) to (nodes, nodes).
+    """Return the squared weight of every edge, ``A = M * M`` (eq. 7), shape (inputs, nodes, width) to (nodes, nodes).
 
     ``A[j, k]`` is the sum of the squares of all weights from the inputs of node j into the sub-network of node k.
-    ``M`` itself, its square root, is never formed: the gradient of the root of a masked row would be 0/0.
+    Its square root ``M`` is never computed: for a masked row, the gradient of the root would be 0/0.
     """
-    # Edges past 1e12 count as 1e12, so that their squares stay inside float32.
+    # Edge weights above 1e12 count as 1e12, to keep their squares within float32.
     xp = input_weights.__array_namespace__()
     by_input = xp.minimum(xp.sum(input_weights * input_weights, axis=-1), 1e24)
     if layout.n_inputs == layout.n_nodes:
@@ -321,27 +319,27 @@ def squared_adjacency(input_weights: Array, layout: Layout) -> Array:
 
 
 def absolute(weights: Array) -> Array:
-    """Size of every weight; its slope at zero is zero, where JAX's own is one.
+    """Return the absolute value of every weight, with gradient zero at zero, where that of JAX is one.
 
-    A weight that is held at zero, as those of monotone columns may be, then stays there unless the loss moves it.
+    A weight that is held at zero, such as those of monotone columns, then stays at zero unless the loss moves it.
     """
     return weights * weights.__array_namespace__().sign(weights)
 
 
 def edge_weights(input_weights: NDArray[Any], layout: Layout, *, linear: bool = False) -> NDArray[np.float64]:
-    """Weight of every edge, the paper's ``M``, shape (nodes, nodes), in units that effects of all kinds share.
+    """Return the weight of every edge, the paper's ``M``, shape (nodes, nodes), on a common scale for all kinds.
 
-    The sub-network of a binary or categorical node says logits, in which chance has a standard deviation of
-    ``pi / sqrt(3)``; in a standardized column it has at most 1. Weights into such nodes are divided by that, or, where
-    an output layer carries its part of the larger scale, by the root of it. As they are, these nodes would seem to be
-    the effects of nearly whatever they are joined to.
+    The sub-network of a binary or categorical node returns logits, whose noise has a standard deviation of
+    ``pi / sqrt(3)``, while that of a standardized column is at most 1. Weights into such nodes are divided by this
+    number, or by its root if an output layer has its part of the scale. Otherwise these nodes would appear to be the
+    effects of almost all of their neighbours.
 
     Parameters
     ----------
     input_weights : array of shape (channels, nodes, width)
     layout : Layout
     linear : bool
-        Whether there is no other layer.
+        Whether the network has no other layer.
 
     Examples
     --------
@@ -367,21 +365,21 @@ def initialize(
 ) -> Parameters:
     """Draw the starting weights.
 
-    Every node has its own random stream and the shared layers have one, so the weights of a sub-network depend only on
-    the seed and the node: a plain network and CASTLE with the same seed start from the same weights.
+    Every node has its own random stream, and so do the shared layers. The weights of a sub-network therefore depend
+    only on the seed and the node: a plain network and CASTLE with the same seed start from the same weights.
 
     Parameters
     ----------
     layout : Layout
     hidden_layer_sizes : tuple of int
-        Widths; empty for the linear form.
+        Widths of the hidden layers; empty for the linear form.
     seed : int or SeedSequence
     nodes : tuple of int, optional
-        Sub-networks to make; all by default.
+        Sub-networks to create; all by default.
     input_init : {"small", "glorot"}
-        Input layers start at normal with sd 0.01, which CASTLE needs, or at the usual Glorot-uniform scale.
+        Distribution of the input weights: normal with standard deviation 0.01, which CASTLE needs, or Glorot uniform.
     activation : {"relu", "silu"}
-        Of the hidden units.
+        Activation of the hidden units.
     """
     seed = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     nodes = tuple(range(layout.n_nodes)) if nodes is None else nodes
@@ -428,17 +426,17 @@ def _start_embedding(layout: Layout, rng: np.random.Generator) -> Embedding | No
 
 
 def node_stream(layout: Layout, node: int) -> int:
-    """Number the targets first, so that a target's random stream does not depend on the number of features."""
+    """Return the stream number of a node; targets come first, to be independent of the number of features."""
     return (node - layout.n_features) % layout.n_nodes
 
 
 def glorot(rng: np.random.Generator, fan_in: int, fan_out: int) -> NDArray[np.float32]:
-    """Draw weights of the usual scale: uniform with limit ``sqrt(6 / (fan_in + fan_out))``."""
+    """Draw Glorot uniform weights, with limit ``sqrt(6 / (fan_in + fan_out))``."""
     limit = np.float32(np.sqrt(6.0 / (fan_in + fan_out)))
     return (2 * rng.random((fan_in, fan_out), np.float32) - 1) * limit
 
 
 def target_outputs(parameters: Parameters, x: Array, layout: Layout) -> Array:
-    """Predict the targets, shape (rows, targets, outputs), with all sub-networks or with only those of the targets."""
+    """Predict the targets, shape (rows, targets, outputs), from all sub-networks or only those of the targets."""
     first = parameters.input_weights.shape[1] - len(layout.targets)
     return forward(parameters, x, first + np.arange(len(layout.targets)))

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, and whether anybody watches a progress bar."""
+"""Warnings that point to the user's line of code, and the default of progress bars."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _OURS = (str(Path(__file__).parent), contextlib.__file__)  # the latter runs our
 
 
 class FitWarning(UserWarning):
-    """A reason to doubt a fit: few rows, a rare class, a grid that ends too early, predictions without skill."""
+    """A reason to doubt a fit: few rows, a rare class, a grid that is too narrow, predictions without skill."""
 
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn, naming the first line outside of castlereg.
+    """Issue a warning that points to the first line outside of castlereg.
 
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
@@ -31,5 +31,5 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def shows_progress(verbose: bool | None) -> bool:
-    """Return ``verbose``; None means a progress bar in a terminal or notebook, and none elsewhere."""
+    """Return ``verbose``; None shows a progress bar only in a terminal or notebook."""
     return bool(sys.stderr.isatty() or "ipykernel" in sys.modules if verbose is None else verbose)

@@ -1,7 +1,7 @@
-"""Export of a fitted model to ONNX: encoding, networks and what is made of their outputs, all in float64.
+"""Export of a fitted model to ONNX: encoding, networks and decoding of their outputs, all in float64.
 
-The encoding follows the channels of :class:`castlereg.data.preprocessing.Preprocessing`; each network then sees and
-predicts what :class:`castlereg.fitted.Networks` says.
+The encoding is that of :class:`castlereg.data.preprocessing.Preprocessing`; the inputs and outputs of each network are
+those of :class:`castlereg.fitted.Networks`.
 """
 
 from __future__ import annotations
@@ -35,21 +35,23 @@ from castlereg.target_losses import Quantiles
 if TYPE_CHECKING:
     import onnx
 
-_OPSET, _IR = 19, 9  # the first to compare texts, and the file version that goes with it
-_FLOAT, _DOUBLE = 1, 11  # onnx.TensorProto's numbers
+_OPSET, _IR = 19, 9  # the first version that compares texts, and the matching file version
+_FLOAT, _DOUBLE = 1, 11  # constants of onnx.TensorProto
 _ROWS = "rows"
-_UNKNOWN_TEXT = "(not known)"  # for a text that would be taken for a missing value
+_UNKNOWN_TEXT = "(not known)"  # for a text that would be read as a missing value
 
 
 def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """Write the predictor of a fitted model as an ONNX file.
 
-    The file has one input for every column, by its name and of shape (rows, 1): text for columns of text, float64 for
-    all others, booleans among them. Dates are days since 1970, durations are days. A missing number is NaN, a missing
-    text is empty; :func:`onnx_inputs` makes the inputs of a frame. The output ``prediction`` is what ``predict``
-    returns: values, or labels as text, int64, float64 or booleans. Classifiers have ``probabilities`` too, as
-    ``predict_proba``, and a target of quantiles has ``quantiles``, as ``predict_quantiles``. Of several targets with
-    classes among them, every target has its own outputs, ``prediction_<target>`` and ``probabilities_<target>``.
+    The file has one input per column, with the name of the column and shape (rows, 1): text for columns of text, and
+    float64 for all others, including booleans. Dates are days since 1970, durations are days. A missing number is NaN,
+    and a missing text is empty; :func:`onnx_inputs` converts a frame to these inputs.
+
+    The output ``prediction`` is the result of ``predict``: values, or labels as text, int64, float64 or booleans.
+    Classifiers also have ``probabilities``, as in ``predict_proba``, and targets with quantiles have ``quantiles``, as
+    in ``predict_quantiles``. With several targets, at least one of them with classes, every target has its own outputs,
+    ``prediction_<target>`` and ``probabilities_<target>``.
 
     Needs ``castlereg[onnx]``.
 
@@ -58,7 +60,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     model : estimator
         Any fitted estimator of castlereg.
     path : str or path
-        Usually ends in ``.onnx``.
+        Output file, usually with the suffix ``.onnx``.
 
     Examples
     --------
@@ -88,7 +90,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     for column in schema:
         if not column.name or column.name in taken:
             outputs = ", ".join(sorted(taken))
-            raise ValueError(f"column {column.name!r} cannot be an input beside the outputs {outputs}: rename it")
+            raise ValueError(f"column {column.name!r} has no name or that of an ONNX output ({outputs}): rename it")
     graph = _Graph(taken | {column.name for column in schema})
     results = _results(graph, targets, _predictions(graph, fitted.predictor), names)
     text, number = onnx.TensorProto.STRING, onnx.TensorProto.DOUBLE
@@ -116,18 +118,18 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def onnx_inputs(model: Any, X: ArrayLike) -> dict[str, NDArray[Any]]:
-    """Turn a table into the inputs of the ONNX file of a model.
+    """Convert a table to the inputs of the ONNX file of a model.
 
     Parameters
     ----------
     model : estimator
-        The model that was given to :func:`to_onnx`.
+        The model that was exported with :func:`to_onnx`.
     X : DataFrame of pandas or polars, or array-like of shape (rows, features)
 
     Returns
     -------
     dict of str to array of shape (rows, 1)
-        Texts, or float64; for ``onnxruntime.InferenceSession.run``.
+        Arrays of text or float64, for ``onnxruntime.InferenceSession.run``.
 
     Examples
     --------
@@ -163,15 +165,15 @@ def _input(
 
 
 def _exportable(model: Any) -> FittedModel:
-    """Return what a model has learned."""
+    """Return the fitted model of an estimator."""
     if not isinstance(model, NetworkEstimator):
-        raise TypeError(f"a {type(model).__name__} is not an estimator of castlereg")
+        raise TypeError(f"{type(model).__name__} is not an estimator of castlereg")
     check_is_fitted(model)
     return model.model_
 
 
 def _output_names(targets: Sequence[Target]) -> list[tuple[str, ...]]:
-    """Name the prediction and, for classes, the probabilities of every target."""
+    """Return the output names of every target: its prediction and, for classes, its probabilities."""
     shared = len(targets) == 1 or all(target.is_numeric for target in targets)
     suffixes = ["" if shared else f"_{target.name}" for target in targets]
     return [
@@ -181,7 +183,7 @@ def _output_names(targets: Sequence[Target]) -> list[tuple[str, ...]]:
 
 
 def _also(target: Target) -> list[str]:
-    """Name what a target has beside its prediction."""
+    """Return the names of the outputs of a target in addition to its prediction."""
     if not target.is_numeric:
         return ["probabilities"]
     return ["quantiles"] if isinstance(target.node.loss, Quantiles) else []
@@ -192,12 +194,12 @@ def _is_text(column: ColumnSchema) -> bool:
 
 
 def _missing_text(column: ColumnSchema) -> str:
-    """Return the text that stands for a missing value."""
+    """Return the text that represents a missing value."""
     return "" if "" not in (column.levels or ()) else "(missing)"
 
 
 class _Graph:
-    """Operations and constants, each with a name that no column has."""
+    """Operations and constants, with names that differ from those of columns."""
 
     def __init__(self, taken: set[str]) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -255,7 +257,7 @@ class _Graph:
 
 
 class _Tensor:
-    """A tensor of a graph. Arithmetic with it adds operations, so that functions of arrays write themselves down."""
+    """A tensor of a graph. Arithmetic with it adds operations to the graph, so array functions build the graph."""
 
     def __init__(self, graph: _Graph, name: str) -> None:
         self.graph, self.name = graph, name
@@ -283,14 +285,14 @@ class _Tensor:
 
 
 def _encoded(graph: _Graph, preprocessing: Preprocessing) -> _Tensor:
-    """Return :meth:`Preprocessing.encode`, shape (rows, channels): NaN for what each network fills itself."""
+    """Return :meth:`Preprocessing.encode`, shape (rows, channels), with NaN for values that each network fills."""
     by_column = groupby(preprocessing.channels, lambda channel: channel.column)
     columns = (_column(graph, preprocessing.schema[j], list(channels)) for j, channels in by_column)
     return graph("Concat", *columns, axis=1)
 
 
 def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Tensor:
-    """Return the channels of a column: its levels or its value, its seasons, and the missing indicator if any."""
+    """Return the channels of a column: its levels or value, its seasons, and its missing indicator, if any."""
     if column.kind == "unusable":
         return graph.as_numbers(graph("IsNaN", column.name)) * 0
     if _is_text(column):
@@ -316,7 +318,7 @@ def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Te
 
 
 def _is_level(graph: _Graph, column: ColumnSchema, missing: _Tensor) -> _Tensor:
-    """Return 1 for the level of each cell, 0 for others: (rows, levels); unknown levels are the joined one, if any."""
+    """Return one-hot levels, shape (rows, levels); unknown levels become the joined level, if any."""
     assert column.levels is not None
     is_joined = np.array([[float(level == OTHER) for level in column.levels]])
     levels = column.levels if _is_text(column) else [np.nan if level == OTHER else level for level in column.levels]
@@ -328,7 +330,7 @@ def _is_level(graph: _Graph, column: ColumnSchema, missing: _Tensor) -> _Tensor:
 
 
 def _predictions(graph: _Graph, predictor: Networks | Blend) -> list[_Tensor]:
-    """Predict every target, the weighted mean over networks: values (rows, 1), probabilities (rows, classes)."""
+    """Predict every target by the weighted mean over networks: values (rows, 1), probabilities (rows, classes)."""
     encoded = _encoded(graph, predictor.preprocessing)
     if isinstance(predictor, Networks):
         return _predictions_of(graph, predictor, encoded)
@@ -340,14 +342,14 @@ def _predictions(graph: _Graph, predictor: Networks | Blend) -> list[_Tensor]:
 
 
 def _predictions_of(graph: _Graph, networks: Networks, encoded: _Tensor) -> list[_Tensor]:
-    """Predict every target with networks of one form, their mean."""
-    seen = _as_seen(graph, networks, encoded)
+    """Predict every target by the mean over networks of one form."""
+    inputs = _filled(graph, networks, encoded)
     parameters: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *networks.target_networks)
-    embedded = None if parameters.embedding is None else _embedded(graph, parameters.embedding, seen)
+    embedded = None if parameters.embedding is None else _embedded(graph, parameters.embedding, inputs)
     factor, offset = networks.output_scales
     predictions = []
     for k, target in enumerate(networks.preprocessing.targets):
-        outputs = _target_outputs(graph, parameters, k, target.node.outputs, seen, embedded)
+        outputs = _target_outputs(graph, parameters, k, target.node.outputs, inputs, embedded)
         if target.node.loss is not None and isinstance(target, NumericTarget):
             values = target.node.loss.meaning(outputs) * target.spread + target.center
         elif isinstance(target, NumericTarget):
@@ -363,13 +365,13 @@ def _predictions_of(graph: _Graph, networks: Networks, encoded: _Tensor) -> list
 
 
 def _logistic(graph: _Graph, z: _Tensor) -> _Tensor:
-    """Return 1 / (1 + exp(-z)): small values keep their digits this way; onnxruntime's Sigmoid takes them from one."""
+    """Return 1 / (1 + exp(-z)), precise for small values; onnxruntime's Sigmoid subtracts them from one."""
     return graph("Reciprocal", graph("Exp", graph("Neg", z)) + 1)
 
 
-def _embedded(graph: _Graph, embedding: Embedding, seen: _Tensor) -> _Tensor:
-    """Return what :func:`castlereg.network.network_inputs` computes of values, shape (networks, rows, inputs)."""
-    values = graph("Gather", seen, np.array(embedding.channels.indices, np.int64), axis=2)
+def _embedded(graph: _Graph, embedding: Embedding, inputs: _Tensor) -> _Tensor:
+    """Return the embedded inputs of :func:`castlereg.network.network_inputs`, shape (networks, rows, inputs)."""
+    values = graph("Gather", inputs, np.array(embedding.channels.indices, np.int64), axis=2)
     turns = graph("Unsqueeze", values, [3]) * embedding.frequencies[:, None] + embedding.phases[:, None]
     turns = turns - graph("Round", turns)  # then in float32, as prediction does
     cosine = graph("Cos", graph("Cast", turns * (2 * np.pi), to=_FLOAT))
@@ -380,26 +382,26 @@ def _embedded(graph: _Graph, embedding: Embedding, seen: _Tensor) -> _Tensor:
     return graph("Reshape", mixed, np.array([len(embedding.weights), -1, n], np.int64))
 
 
-def _as_seen(graph: _Graph, networks: Networks, block: _Tensor) -> _Tensor:
-    """Draw clipped channels in and fill missing values, by each network's numbers: (networks or 1, rows, channels)."""
+def _filled(graph: _Graph, networks: Networks, block: _Tensor) -> _Tensor:
+    """Clip channels and fill missing values by each network's numbers, shape (networks or 1, rows, channels)."""
     layout, by = networks.layout, networks.standardization
     d = layout.n_feature_channels
-    seen = graph("Unsqueeze", block, [0])
+    inputs = graph("Unsqueeze", block, [0])
     if by.clip_center is not None and by.clip_rate is not None:
-        drawn_in = smooth_clip((seen - by.clip_center[:, None, :d]) * by.clip_rate[:, None, :d])
-        seen = graph("Where", layout.is_clipped[:d], drawn_in, seen)
+        drawn_in = smooth_clip((inputs - by.clip_center[:, None, :d]) * by.clip_rate[:, None, :d])
+        inputs = graph("Where", layout.is_clipped[:d], drawn_in, inputs)
     if layout.has_missing:
-        seen = graph("Where", graph("IsNaN", seen), by.shift[:, None, :d].astype(np.float64), seen)
-    return seen
+        inputs = graph("Where", graph("IsNaN", inputs), by.shift[:, None, :d].astype(np.float64), inputs)
+    return inputs
 
 
 def _target_outputs(
-    graph: _Graph, parameters: Parameters, k: int, n_outputs: int, seen: _Tensor, embedded: _Tensor | None
+    graph: _Graph, parameters: Parameters, k: int, n_outputs: int, inputs: _Tensor, embedded: _Tensor | None
 ) -> _Tensor:
     """Run the sub-networks of a target, shape (networks, rows, outputs)."""
     first, n = parameters.input_weights[:, :, k], parameters.input_weights.shape[1]
     n_channels = n if parameters.embedding is None else n - int(np.prod(parameters.embedding.weights.shape[1::2]))
-    z = seen @ first[:, :n_channels] + parameters.input_bias[:, k][:, None]
+    z = inputs @ first[:, :n_channels] + parameters.input_bias[:, k][:, None]
     if embedded is not None:
         z = z + embedded @ first[:, n_channels:]
     layers: list[Any] = list(parameters.hidden)
@@ -414,7 +416,7 @@ def _target_outputs(
 def _results(
     graph: _Graph, targets: Sequence[Target], predictions: list[_Tensor], names: list[tuple[str, ...]]
 ) -> list[onnx.ValueInfoProto]:
-    """Add the operations that give the outputs, and describe these."""
+    """Add the operations of the outputs, and return the descriptions of the outputs."""
     import onnx
 
     describe, double = onnx.helper.make_tensor_value_info, onnx.TensorProto.DOUBLE
@@ -444,7 +446,7 @@ def _results(
 
 
 def _predicted(target: Target, values: _Tensor) -> _Tensor:
-    """Take what ``predict`` returns of the values of a numeric target, shape (rows, outputs) to (rows, 1)."""
+    """Convert the values of a numeric target to the result of ``predict``, shape (rows, outputs) to (rows, 1)."""
     loss = target.node.loss
     return values if loss is None else values @ loss.shares[:, None]
 
@@ -452,7 +454,7 @@ def _predicted(target: Target, values: _Tensor) -> _Tensor:
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:
     """Return the classes as text, booleans, int64 or float64."""
     if classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"class {classes.max()} does not fit into ONNX's int64: fit with smaller numbers, or text")
+        raise ValueError(f"class {classes.max()} does not fit into ONNX's int64: use smaller class numbers, or text")
     if classes.dtype.kind in "biuf":
         return classes.astype({"b": np.bool_, "f": np.float64}.get(classes.dtype.kind, np.int64))
     if all(isinstance(label, str) for label in classes):

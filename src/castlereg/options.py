@@ -1,4 +1,4 @@
-"""Checks of options: every error names the option, its value and what it may be."""
+"""Checks of options. Every error names the option, its value and the allowed values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
-    """Return a hint at the known name nearest to a misspelt one, in any case of letters; empty if none is near.
+    """Return a hint with the known name closest to a misspelt one, ignoring case; empty if none is close.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def did_you_mean(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str
 
 
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
-    """Reject a value that is not one of the choices; suggest the nearest."""
+    """Raise for a value that is not one of the choices, and suggest the closest."""
     choices = list(choices)
     if isinstance(value, str) and value in choices:
         return
@@ -35,7 +35,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
 
 
 def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> None:
-    """Reject what is not a finite number within bounds."""
+    """Raise unless the value is a finite number within bounds."""
     if not _is_number(value) or not math.isfinite(value):
         raise ValueError(f"{name}={value!r} must be a finite number")
     if above is not None and not value > above:
@@ -45,31 +45,31 @@ def check_number(name: str, value: Any, *, above: float | None = None, least: fl
 
 
 def check_integer(name: str, value: Any, *, least: int = 1) -> None:
-    """Reject what is not a whole number of at least ``least``."""
+    """Raise unless the value is an integer of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
 
 
 def check_flag(name: str, value: Any) -> None:
-    """Reject what is neither True nor False."""
+    """Raise unless the value is True or False."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise ValueError(f"{name}={value!r} must be True or False")
 
 
 def check_fraction(name: str, value: Any) -> None:
-    """Reject what is not strictly between 0 and 1."""
+    """Raise unless the value is strictly between 0 and 1."""
     if not _is_number(value) or not 0 < value < 1:
         raise ValueError(f"{name}={value!r} must be a fraction between 0 and 1, such as 0.1")
 
 
 def check_share(name: str, value: Any) -> None:
-    """Reject what is not at least 0 and below 1."""
+    """Raise unless the value is at least 0 and below 1."""
     if not _is_number(value) or not 0 <= value < 1:
         raise ValueError(f"{name}={value!r} must be at least 0 and below 1, such as 0.2")
 
 
 def check_sizes(name: str, value: Any) -> None:
-    """Reject what is neither "auto" nor a sequence of layer widths."""
+    """Raise unless the value is "auto" or a sequence of layer widths."""
     if isinstance(value, str):
         check_choice(name, value, ["auto"])
         return

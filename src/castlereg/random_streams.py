@@ -1,7 +1,7 @@
-"""Every random stream by its purpose: what is drawn for one purpose never depends on what is drawn for another.
+"""One random stream for each purpose, so draws for one purpose never depend on draws for another.
 
-A fit has one seed. Its streams decide which rows are held out, how folds are cut, and the seed of every network. The
-streams of a network decide its starting weights, the order of its batches and what its regularizers draw.
+A fit has one seed. Its streams determine the held-out rows, the folds, and the seed of every network. The streams of a
+network determine its starting weights, the order of its batches and the draws of its regularizers.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class OfNetwork(IntEnum):
     FEATURES_PER_STEP = 3
     REGULARIZER_DRAWS = 4
     REGULARIZER_START = 5
-    EPOCH = 6  # of training that goes on: the seed of all that one epoch draws
+    EPOCH = 6  # of continued training: the seed of all draws of one epoch
 
 
 def fit_stream(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """Return the seed of a stream of a fit: a purpose, and a number where there are several."""
+    """Return the seed of a stream of a fit, given its purpose and, if there are several, a number."""
     return np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key))
 
 
 def network_stream(seed: np.random.SeedSequence, *key: int) -> np.random.Generator:
-    """Return a stream of the network with this seed: a purpose, and a number where there are several."""
+    """Return a stream of the network with this seed, given its purpose and, if there are several, a number."""
     return np.random.default_rng(np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, *key)))
 
 
 def named_stream(seed: np.random.SeedSequence, purpose: int, name: str) -> np.random.Generator:
-    """Return a network's stream for something with a name, such as a regularizer, whatever others are beside it."""
+    """Return a network's stream for a named object, such as a regularizer, independent of other objects."""
     return network_stream(seed, purpose, zlib.crc32(name.encode()))

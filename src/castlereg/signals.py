@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end the program at once: unfinished files are removed, and nothing is waited for."""
+"""Ctrl-C and SIGTERM end the program immediately: unfinished files are removed, and threads are not awaited."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LATER = 0.05  # seconds
 
 
 def run(main: Callable[[], None]) -> NoReturn:
-    """Run a program, and leave with its exit code."""
+    """Run a program, and exit with its exit code."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as for a background job of a shell
+        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored for background jobs of a shell
             signal.signal(number, _end)
     try:
         main()
@@ -29,7 +29,7 @@ def run(main: Callable[[], None]) -> NoReturn:
     except SystemExit as end:
         code = end.code
     if code in (INTERRUPTED, TERMINATED):
-        # XLA may still compute: Python would wait for it, or crash.
+        # XLA may still be computing: Python would wait for it, or crash.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(code))
@@ -37,7 +37,7 @@ def run(main: Callable[[], None]) -> NoReturn:
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """Raise where the program is; extension modules crash or go on if their import is interrupted, so wait for it."""
+    """Interrupt the program, but wait for running imports: interrupted extension modules may crash or continue."""
     if _is_importing(frame):
         later = threading.Timer(_LATER, os.kill, (os.getpid(), number))
         later.daemon = True

@@ -1,9 +1,9 @@
 """Losses that a numeric target may have instead of the squared error: Huber, Poisson, and quantiles.
 
-Each is a small immutable object that says how the target is scaled, how many outputs its sub-network has, what these
-outputs mean and what an error costs. Networks see the target only as their own; columns keep the squared error.
+Each is a small immutable object that defines the scaling of the target, the number of outputs of its sub-network, the
+meaning of these outputs and the loss of an error. Only the target has this loss; columns keep the squared error.
 
-Arrays are NumPy's or JAX's, or tensors of an ONNX graph where :meth:`TargetLoss.meaning` is written down.
+Arrays are NumPy or JAX arrays, or tensors of an ONNX graph when :meth:`TargetLoss.meaning` is exported.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from castlereg.options import check_fraction, check_number, did_you_mean
 
 _IQR_OF_NORMAL = 1.3489795003921634
 _LARGEST_LOG_RATE, _SMALLEST_RATE = 50.0, 1e-30  # in units of the mean count
-_ROUNDING = 1e-9  # of a standard deviation: quartiles that are nearer than this are equal
+_ROUNDING = 1e-9  # of a standard deviation: closer quartiles count as equal
 _SMALLEST_UNIT = 1e-12
 
 
 class TargetLoss(ABC):
-    """What every loss of a numeric target says.
+    """Base class of the losses of numeric targets.
 
-    *Outputs* are what a sub-network returns; *values* are what they mean, in the scaled unit of the target.
+    *Outputs* are the results of a sub-network; *values* are the predictions they represent, in the scaled unit of the
+    target.
     """
 
     name: ClassVar[str]  # as an option
 
     @property
     def n_outputs(self) -> int:
-        """Outputs of the target's sub-network."""
+        """Number of outputs of the target's sub-network."""
         return 1
 
     @property
@@ -45,16 +46,16 @@ class TargetLoss(ABC):
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Share of each value in what ``predict`` returns, shape (outputs,)."""
+        """Weight of each value in the result of ``predict``, shape (outputs,)."""
         return np.ones(1)
 
     def check(self, y: NDArray[np.float64], what: str) -> None:  # noqa: B027
-        """Raise for values that the loss is not defined for; ``what`` names them in the message."""
+        """Raise for values for which the loss is not defined; ``what`` is their name in the message."""
 
     def center_and_spread(self, y: NDArray[np.float64], mean: float, std: float) -> tuple[float, float]:
-        """Return what to subtract from the target, and what to divide it by: its median and its spread by quartiles.
+        """Return the shift and divisor of the target: by default, its median and its spread by quartiles.
 
-        ``y`` are all values or some, ``mean`` and ``std`` are those of all.
+        ``y`` contains all or some of the values; ``mean`` and ``std`` are those of all values.
         """
         low, center, high = np.quantile(y, [0.25, 0.5, 0.75])
         spread = (high - low) / _IQR_OF_NORMAL
@@ -62,7 +63,7 @@ class TargetLoss(ABC):
         return float(center), float(std if is_rounding else spread)
 
     def meaning(self, outputs: Any) -> Any:
-        """Turn outputs into values, both of shape (..., outputs)."""
+        """Convert outputs to values, both of shape (..., outputs)."""
         return outputs
 
     def losses(self, outputs: Any, truth: Any) -> Any:
@@ -74,15 +75,15 @@ class TargetLoss(ABC):
         """Return the loss of every row, given values (..., outputs) and the scaled target (...)."""
 
     def errors_of_predictions(self, predicted: Any, truth: Any) -> Any:
-        """Return the loss of every row by what ``predict`` returns, scaled; both of shape (...)."""
+        """Return the loss of every row, given the scaled result of ``predict``; both of shape (...)."""
         return self.errors(predicted[..., None], truth)
 
     @abstractmethod
     def constant(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return about the best constant values for a scaled target, shape (outputs,)."""
+        """Return approximately the best constant values for a scaled target, shape (outputs,)."""
 
     def null_loss(self, truth: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> float:
-        """Return what the constant values cost on a scaled target, shape (rows,): the unit of the losses."""
+        """Return the mean loss of the constant values on a scaled target, shape (rows,): the unit of the losses."""
         values = np.broadcast_to(self.constant(truth), (len(truth), self.n_outputs))
         loss = float(np.average(self.errors(values, truth), weights=weight))
         return loss if loss > _SMALLEST_UNIT else 1.0
@@ -90,13 +91,13 @@ class TargetLoss(ABC):
 
 @dataclass(frozen=True)
 class Huber(TargetLoss):
-    """The squared error for small errors, in proportion to the error beyond ``delta``: for targets with wild values.
+    """Huber loss: squared for small errors, linear for errors beyond ``delta``; for targets with outliers.
 
     Parameters
     ----------
     delta : float
-        In units of the target's spread, which is measured by its quartiles: 1 is about a standard deviation of the
-        values that are not wild.
+        Threshold in units of the target's spread, which is measured by its quartiles: 1 is about a standard deviation
+        of the values that are not outliers.
 
     Examples
     --------
@@ -124,14 +125,14 @@ class Huber(TargetLoss):
 
 @dataclass(frozen=True)
 class Poisson(TargetLoss):
-    """The Poisson deviance, for counts: predictions are never negative, and their errors grow with their size.
+    """The Poisson deviance, for counts: predictions are never negative, and larger counts may have larger errors.
 
-    Counts beyond some thousands vary by a small share of themselves: the squared error of their logarithm suits them
-    better.
+    For counts above some thousands, whose relative noise is small, the squared error of their logarithm is usually a
+    better choice.
 
     Examples
     --------
-    A rate of one for a count of two, both in units of the mean count:
+    The loss of a predicted rate of one for a count of two, both in units of the mean count:
 
     >>> Poisson().errors(np.array([[1.0]]), np.array([2.0])).round(3)
     array([0.773])
@@ -151,12 +152,12 @@ class Poisson(TargetLoss):
         return 0.0, mean
 
     def meaning(self, outputs: Any) -> Any:
-        """Turn logarithms of rates into rates, which stay finite for rows far from all others."""
+        """Convert logarithms of rates to rates, limited to stay finite for extreme rows."""
         xp = outputs.__array_namespace__()
         return xp.exp(xp.minimum(outputs, _LARGEST_LOG_RATE))
 
     def losses(self, outputs: Any, truth: Any) -> Any:
-        """Return the deviance of every row, by the logarithms of rates."""
+        """Return the deviance of every row, given the logarithms of rates."""
         xp = outputs.__array_namespace__()
         return self._deviance(outputs[..., 0], xp.exp(outputs[..., 0]), truth)
 
@@ -177,16 +178,16 @@ class Poisson(TargetLoss):
 
 @dataclass(frozen=True)
 class Quantiles(TargetLoss):
-    """The pinball loss of several quantiles at once, which never cross.
+    """The pinball loss of several quantiles, which never cross.
 
-    The sub-network has one output for each quantile: the middle one itself, and for every other the distance from its
-    neighbour, which is never negative.
+    The sub-network has one output per quantile: the middle quantile itself, and for each of the others the distance to
+    its neighbour, which is never negative.
 
     Parameters
     ----------
     levels : sequence of float
-        Shares of rows whose target lies below each quantile, ascending. ``predict`` returns the quantile nearest to
-        0.5, or the mean of the two nearest ones if they are equally near.
+        Share of rows whose target is below each quantile, ascending. ``predict`` returns the quantile closest to 0.5,
+        or the mean of the two closest ones if they are equally close.
 
     Examples
     --------
@@ -199,37 +200,39 @@ class Quantiles(TargetLoss):
 
     def __post_init__(self) -> None:
         if isinstance(self.levels, str) or not isinstance(self.levels, Sequence | np.ndarray) or not len(self.levels):
-            raise ValueError(f"levels={self.levels!r} must be numbers between 0 and 1, such as (0.1, 0.5, 0.9)")
+            raise ValueError(
+                f"levels={self.levels!r} must be a sequence of numbers between 0 and 1, such as (0.1, 0.5, 0.9)"
+            )
         for level in self.levels:
             check_fraction("each of levels", level)
         if any(later <= former for former, later in itertools.pairwise(self.levels)):
-            raise ValueError(f"levels={self.levels!r} must ascend")
+            raise ValueError(f"levels={self.levels!r} must be in ascending order")
         object.__setattr__(self, "levels", tuple(float(level) for level in self.levels))
 
     @property
     def n_outputs(self) -> int:
-        """Outputs of the target's sub-network."""
+        """Number of outputs of the target's sub-network."""
         return len(self.levels)
 
     @property
     def middle(self) -> int:
-        """Which output is a quantile itself, and not a distance."""
+        """Index of the output that is a quantile, not a distance."""
         return int(np.argmax(self.shares))
 
     @property
     def output_signs(self) -> NDArray[np.int8]:
-        """Distances below the middle are subtracted."""
+        """Signs of the outputs: distances below the middle are subtracted."""
         return np.where(np.arange(self.n_outputs) < self.middle, -1, 1).astype(np.int8)
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """Share of each quantile in what ``predict`` returns."""
+        """Weight of each quantile in the result of ``predict``."""
         distance = np.abs(np.array(self.levels) - 0.5)
         nearest = np.isclose(distance, distance.min(), atol=1e-12)
         return nearest / nearest.sum()
 
     def meaning(self, outputs: Any) -> Any:
-        """Turn the middle quantile and distances into quantiles, which ascend."""
+        """Convert the middle quantile and the distances to ascending quantiles."""
         xp = outputs.__array_namespace__()
         quantiles = [outputs[..., self.middle : self.middle + 1]]
         for k in range(self.middle + 1, self.n_outputs):
@@ -243,7 +246,7 @@ class Quantiles(TargetLoss):
         return _pinball(values, truth, np.array(self.levels, values.dtype)).mean(axis=-1)
 
     def errors_of_predictions(self, predicted: Any, truth: Any) -> Any:
-        """Return the pinball loss of every row at the level that ``predict`` returns."""
+        """Return the pinball loss of every row at the level of the result of ``predict``."""
         return _pinball(predicted[..., None], truth, np.array([self.shares @ np.array(self.levels)]))[..., 0]
 
     def constant(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -260,7 +263,7 @@ _BY_NAME: dict[str, type[TargetLoss]] = {cls.name: cls for cls in (Huber, Poisso
 
 
 def target_loss(option: Any) -> TargetLoss | None:
-    """Return the loss that an option asks for, None for the squared error.
+    """Return the loss for the value of an option, None for the squared error.
 
     Examples
     --------
@@ -275,6 +278,6 @@ def target_loss(option: Any) -> TargetLoss | None:
         return _BY_NAME[option]()
     known = ["squared", *_BY_NAME]
     raise ValueError(
-        f"loss={option!r} must be one of {', '.join(map(repr, known))}, or an object of castlereg.losses such as "
+        f"loss={option!r} must be one of {', '.join(map(repr, known))}, or an object from castlereg.losses such as "
         f"Quantiles((0.1, 0.9)){did_you_mean(option, known) if isinstance(option, str) else ''}"
     )

@@ -75,7 +75,7 @@ def test_what_cannot_be_drawn_raises_at_once(tmp_path: Path, monkeypatch: pytest
     mpl.use("agg")
     with pytest.raises(ValueError, match=r"matplotlib cannot open a window here; pass a file, LivePlot\('training"):
         fit(LivePlot())
-    with pytest.raises(FileNotFoundError, match="make the folder"):
+    with pytest.raises(FileNotFoundError, match="create the folder"):
         fit(LivePlot(tmp_path / "nowhere" / "training.png"))
     with pytest.raises(ValueError, match="metrics contains 'loss', which is not one of objective, supervised"):
         fit(LivePlot(tmp_path / "training.png", metrics=["loss"]))

@@ -60,7 +60,7 @@ def test_a_stream_takes_the_same_options(table: Path, tmp_path: Path) -> None:
     "arguments, message",
     [
         (["-t", "change", "--loss", "hubber"], "loss='hubber' must be one of"),
-        (["-t", "change", "--loss", "0.9,0.1"], "levels=(0.9, 0.1) must ascend"),
+        (["-t", "change", "--loss", "0.9,0.1"], "levels=(0.9, 0.1) must be in ascending order"),
         (["-t", "change", "--loss", "poisson"], "loss='poisson' is for counts"),
         (["-t", "sick", "--loss", "huber"], "sick"),
         (["-t", "sick", "-t", "change", "--loss", "huber"], "--loss is for one numeric --target"),
