@@ -338,7 +338,7 @@ class StructuralModel(ABC):
         out = index_of(outcome, self.variables)
         check_integer("n_permutations", n_permutations)
         if self.fixed:
-            raise ValueError("root_causes explains rows without an intervention; call it on the model before do(...)")
+            raise ValueError("root_causes needs a model without held columns; call it on the model before do(...)")
         if self.variables[out].levels is not None:
             raise ValueError(f"the outcome {outcome!r} has levels; root_causes needs a numeric outcome")
         ends = [0, *accumulate(variable.n_signals for variable in self.variables)]

@@ -79,7 +79,7 @@ def values_set(variable: Variable, value: Any, index: pd.Index) -> float | Array
     if isinstance(value, pd.Series) and not value.index.equals(index):
         if not value.index.is_unique or set(value.index) != set(index):
             raise ValueError(
-                f"the index of the values of {variable.name!r} must equal that of the rows; pass an array to ignore it"
+                f"the index of the values of {variable.name!r} differs from that of the rows; align it or pass an array"
             )
         value = value.reindex(index)
     if len(value) != len(index):

@@ -115,7 +115,7 @@ class Variable:
     def _warn_of(self, unknown: Sequence[Any]) -> None:
         if unknown:
             shown = ", ".join(map(repr, unknown[:5]))
-            warn_user(f"{self.name!r} has no level {shown}: these values are treated as missing")
+            warn_user(f"{self.name!r} has no level {shown}; these values are treated as missing")
 
     def decode(self, codes: Array) -> Any:
         """Convert numbers to a column of values."""

@@ -72,24 +72,24 @@ class KnownSystem:
         """Return noise for which nodes have these values."""
         noise = np.zeros((self.equations.signal_slices[-1].stop, values.shape[1]))
         for k in nodes:
-            given, at = self.given(k, values), self.equations.signal_slices[k]
+            outputs, at = self.given(k, values), self.equations.signal_slices[k]
             if self.equations.n_levels[k]:
-                noise[at] = posterior_gumbel(given, values[k].astype(np.int64), np.random.default_rng([seed, k]))
+                noise[at] = posterior_gumbel(outputs, values[k].astype(np.int64), np.random.default_rng([seed, k]))
             else:
-                noise[at] = values[k] - given[0]
+                noise[at] = values[k] - outputs[0]
         return noise
 
     def log_densities(self, values: Array) -> Array:
         """Return the log density of every value given its parents, shape (nodes, rows)."""
         densities = np.zeros(values.shape)
         for k in range(len(values)):
-            given = self.given(k, values)
+            outputs = self.given(k, values)
             if self.equations.n_levels[k]:
                 codes = values[k].astype(np.int64)
-                densities[k] = log_softmax(given, axis=0)[codes, np.arange(len(codes))]
+                densities[k] = log_softmax(outputs, axis=0)[codes, np.arange(len(codes))]
             else:
                 std = self.noise_stds[k]
                 if std == 0:
                     raise ValueError("a column without noise (noise_std=0) has no density; use a positive noise_std")
-                densities[k] = _DENSITIES[self.noise_kinds[k]].logpdf((values[k] - given[0]) / std) - np.log(std)
+                densities[k] = _DENSITIES[self.noise_kinds[k]].logpdf((values[k] - outputs[0]) / std) - np.log(std)
         return densities
