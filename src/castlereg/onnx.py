@@ -145,22 +145,22 @@ def onnx_inputs(model: Any, X: ArrayLike) -> dict[str, NDArray[Any]]:
     columns = read_features(model, X)
     coded = fitted.cells(columns)  # raises and warns as predict does
     return {
-        column.name: _input(column, given, columns.column(j), coded[:, j])[:, None]
-        for j, (column, given) in enumerate(zip(fitted.preprocessing.schema, columns.types, strict=True))
+        column.name: _input(column, column_type, columns.column(j), coded[:, j])[:, None]
+        for j, (column, column_type) in enumerate(zip(fitted.preprocessing.schema, columns.types, strict=True))
     }
 
 
 def _input(
-    column: ColumnSchema, given: ColumnType, cells: NDArray[np.float64], coded: NDArray[np.float64]
+    column: ColumnSchema, column_type: ColumnType, cells: NDArray[np.float64], coded: NDArray[np.float64]
 ) -> NDArray[Any]:
     if column.holds == "nothing":
         return np.full(len(cells), np.nan)
     if not column.is_coded:
         return coded
     if not _is_text(column):
-        return cells if given.levels is None else values_of_levels(cells, given, column, "X")
+        return cells if column_type.levels is None else values_of_levels(cells, column_type, column, "X")
     missing = _missing_text(column)
-    texts = [_UNKNOWN_TEXT if level == missing else level for level in given.levels or ()]
+    texts = [_UNKNOWN_TEXT if level == missing else level for level in column_type.levels or ()]
     return np.array([*texts, missing], object)[np.where(np.isnan(cells), -1, cells).astype(np.int64)]
 
 
@@ -301,11 +301,11 @@ def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Te
         missing = graph("IsNaN", column.name)
     first = channels[0]
     if column.levels is None:
-        given = [channel for channel in channels if channel.kind != "missing"]
-        center, spread = (np.array([[getattr(c, name) for c in given]]) for name in ("center", "spread"))
+        value_channels = [channel for channel in channels if channel.kind != "missing"]
+        center, spread = (np.array([[getattr(c, name) for c in value_channels]]) for name in ("center", "spread"))
         values = (_Tensor(graph, column.name) - center) * (1 / spread)
-        if len(given) > 1:
-            is_season = np.array([[channel.kind == "season" for channel in given]])
+        if len(value_channels) > 1:
+            is_season = np.array([[channel.kind == "season" for channel in value_channels]])
             values = graph("Where", is_season, graph("Sin", values), values)
     else:
         values = is_level = _is_level(graph, column, missing)

@@ -99,7 +99,7 @@ def test_an_error_of_a_callback_leaves_the_estimator_as_it_was(data: Any, when: 
 
 
 def test_options_are_checked_before_callbacks_begin(data: Any) -> None:
-    with pytest.raises(ValueError, match="callbacks has the class Notes"):
+    with pytest.raises(ValueError, match="callbacks contains the class Notes"):
         NetworkRegressor(**QUICK).fit(*data, callbacks=[Notes])
     with pytest.raises(ValueError, match="callbacks=3 must be a sequence"):
         NetworkRegressorCV(**QUICK).fit(*data, callbacks=3)

@@ -243,7 +243,7 @@ def test_a_report_of_a_model_without_validation_loss(frame: pd.DataFrame, tmp_pa
     model = CastleRegressor(max_epochs=2, **QUICK).fit(X, y).partial_fit(X, y)
     write_report(model, X, y, tmp_path / "page.html", evaluate=False, what_if=False)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "trained for 3 epochs; the weights of the last epoch were kept (3)" in page
+    assert "trained for 3 epochs. The weights come from the last epoch (3)" in page
     assert "Validation loss" not in page
 
 

@@ -33,17 +33,17 @@ def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = 
     cells = columns.cells.copy()
     unknown: list[str] = []
     for j, (known, column) in enumerate(pairs):
-        given = columns.column(j)
+        values = columns.column(j)
         if known.kind == "unusable":
             cells[:, j] = 0
         elif known.is_coded:
-            cells[:, j] = known_levels(given, column, known, what)
-            new = given[cells[:, j] == -1]
+            cells[:, j] = known_levels(values, column, known, what)
+            new = values[cells[:, j] == -1]
             if len(new):
                 level = float(new[0]) if column.levels is None else column.levels[int(new[0])]
                 unknown.append(f"{level!r} in column {known.name!r}")
         elif column.levels is not None:
-            cells[:, j] = values_of_levels(given, column, known, what)
+            cells[:, j] = values_of_levels(values, column, known, what)
     if unknown:
         more = f" and in {len(unknown) - 5} more columns" if len(unknown) > 5 else ""
         warn_user(

@@ -165,13 +165,13 @@ class DateSurvey:
         """Add one piece: days since 1970, without missing values."""
         if not len(days):
             return
-        whole = np.floor(days)
+        day_numbers = np.floor(days)
         self.lowest, self.highest = min(self.lowest, days.min()), max(self.highest, days.max())
-        self._weekdays.update(np.unique(whole % 7).tolist())
+        self._weekdays.update(np.unique(day_numbers % 7).tolist())
         if len(self._times) < 2:
-            self._times.update(np.unique(np.round((days - whole) * 86400) % 86400)[:2].tolist())
+            self._times.update(np.unique(np.round((days - day_numbers) * 86400) % 86400)[:2].tolist())
         if self._are_months:
-            at = whole.astype("datetime64[D]")
+            at = day_numbers.astype("datetime64[D]")
             self._are_months = bool((at == at.astype("datetime64[M]")).all())
 
     def seasons(self) -> tuple[Season, ...]:

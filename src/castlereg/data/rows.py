@@ -65,10 +65,10 @@ def repeated_rows(weight: NDArray[np.float64]) -> NDArray[np.int64] | None:
 
     Return None if the weights are not integers or would make the table more than ten times as long.
     """
-    whole = np.floor(weight)
-    if not np.array_equal(whole, weight) or whole.sum() > _MOST_REPETITIONS * len(weight):
+    counts = np.floor(weight)
+    if not np.array_equal(counts, weight) or counts.sum() > _MOST_REPETITIONS * len(weight):
         return None
-    return np.repeat(np.arange(len(weight)), whole.astype(np.int64))
+    return np.repeat(np.arange(len(weight)), counts.astype(np.int64))
 
 
 def column_order(

@@ -414,13 +414,13 @@ def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]
             f"categorical_features={categorical_features!r} must be a sequence of column names, indices or a mask, "
             "or None"
         )
-    given = list(categorical_features)
-    if given and all(isinstance(item, bool | np.bool_) for item in given):
-        if len(given) != len(names):
-            raise ValueError(f"categorical_features is a mask of {len(given)} columns, but X has {len(names)}")
-        return [bool(item) for item in given]
+    items = list(categorical_features)
+    if items and all(isinstance(item, bool | np.bool_) for item in items):
+        if len(items) != len(names):
+            raise ValueError(f"categorical_features is a mask of {len(items)} columns, but X has {len(names)}")
+        return [bool(item) for item in items]
     chosen = [False] * len(names)
-    for item in given:
+    for item in items:
         chosen[_column_index("categorical_features", item, names)] = True
     return chosen
 

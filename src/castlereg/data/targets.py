@@ -236,8 +236,8 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
             DataConversionWarning,
         )
     values = [_values(column) for column in columns]
-    for given, column, name in zip(columns, values, names, strict=True):
-        missing = is_missing(given)
+    for stored, column, name in zip(columns, values, names, strict=True):
+        missing = is_missing(stored)
         if np.any(missing):
             of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"
             row = int(np.argmax(missing))

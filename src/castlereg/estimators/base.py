@@ -98,8 +98,8 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         callbacks = check_callbacks(callbacks)
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be passed together: pass both or neither")
-        for name, given in (("groups", groups), ("time_column", time_column)):
-            if given is not None and X_val is not None:
+        for name, value in (("groups", groups), ("time_column", time_column)):
+            if value is not None and X_val is not None:
                 raise ValueError(
                     f"{name} cannot be combined with X_val and y_val, which are the validation rows: drop {name}"
                 )

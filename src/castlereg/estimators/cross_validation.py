@@ -160,15 +160,14 @@ class CrossValidated(NetworkEstimator):
     def _of_the_grid(self) -> list[str]:
         """Return the names of the options for a grid that differ from their defaults."""
         fields: dict[str, Any] = type(self).__dataclass_fields__
-        given = (name for name in _OF_THE_GRID if name in fields)
-        values = {name: getattr(self, name) for name in given}
-        if (
-            isinstance(self.recipe, Recipe) and replace(self.recipe, engine="auto") == Recipe()
-        ):  # allowed for any search
+        names = (name for name in _OF_THE_GRID if name in fields)
+        values = {name: getattr(self, name) for name in names}
+        # The engine may be set for any search.
+        if isinstance(self.recipe, Recipe) and replace(self.recipe, engine="auto") == Recipe():
             del values["recipe"]
-        is_given = {name: not np.array_equal(value, fields[name].default) for name, value in values.items()}
+        is_changed = {name: not np.array_equal(value, fields[name].default) for name, value in values.items()}
         return [
-            name for name, value in values.items() if is_given[name] and not (isinstance(value, dict) and not value)
+            name for name, value in values.items() if is_changed[name] and not (isinstance(value, dict) and not value)
         ]
 
     @property
@@ -400,10 +399,10 @@ class CastleCV(CrossValidated, CastleOptions):
             raise ValueError(f"reg_betas={betas!r} must be a sequence of numbers, such as (0.01, 0.1)")
         for beta in betas:
             check_number("each of reg_betas", beta, least=0)
-        given = self.castle
-        castles = list(given) if isinstance(given, Sequence) else [Castle() if given is None else given]
+        option = self.castle
+        castles = list(option) if isinstance(option, Sequence) else [Castle() if option is None else option]
         if not castles or not all(isinstance(castle, Castle) for castle in castles):
-            raise ValueError(f"castle={given!r} must be Castle(...), a sequence of them, or None")
+            raise ValueError(f"castle={option!r} must be Castle(...), a sequence of them, or None")
         for castle in castles:
             if castle.reg_beta != type(castle).reg_beta:
                 raise ValueError(f"castle has reg_beta={castle.reg_beta!r}, which has no effect here: pass reg_betas")

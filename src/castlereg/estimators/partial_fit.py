@@ -134,15 +134,16 @@ class PartialFit(Ensemble):
     def _check_partial_fit(self) -> None:
         """Raise for options that need all rows at the same time."""
         castle = castle_of(self._candidates()[0])
-        given = self.class_weight
+        option = self.class_weight
+        class_weights = option if isinstance(option, list | tuple) else [option]
         needs_all = {
             "objective='graph' discovers its graph": castle is not None and castle.objective == "graph",
             "bootstrap=True draws": self.bootstrap,
             "Recipe(refit=True) selects columns": self.recipe is not None and self.recipe.refit,
-            "class_weight='balanced' counts": "balanced" in (given if isinstance(given, list | tuple) else [given]),
+            "class_weight='balanced' counts": "balanced" in class_weights,
         }
-        for option in (option for option, is_set in needs_all.items() if is_set):
-            raise ValueError(f"{option} from all rows, but partial_fit sees only some of them: use fit, or drop it")
+        for name in (name for name, is_set in needs_all.items() if is_set):
+            raise ValueError(f"{name} from all rows, but partial_fit has only some of them: use fit, or drop it")
 
 
 class PartialFitOfClasses(PartialFit):
@@ -185,8 +186,8 @@ def _given_classes(classes: Any, rows: Rows) -> list[NDArray[Any]]:
     if len(lists) != len(rows.targets):
         raise ValueError(f"classes has {len(lists)} lists for {len(rows.targets)} targets: pass one for each")
     read = []
-    for given, values in zip(lists, rows.targets, strict=True):
-        (column,), _ = read_target(given, "classes")
+    for labels, values in zip(lists, rows.targets, strict=True):
+        (column,), _ = read_target(labels, "classes")
         known = np.unique(check_target(column, "classes", "classes"))
         if len(known) < 2:
             raise ValueError(f"classes={known.tolist()} has only one class: a classifier needs at least two")

@@ -523,4 +523,4 @@ def _check_folds(of_rows: Sequence[Fold], cv: Any) -> None:
                 "needs at least two training rows and one validation row"
             )
     if len(of_rows) < 2:
-        raise ValueError(f"cv={cv!r} has {len(of_rows)} fold, but cross-validation needs at least two: raise cv")
+        raise ValueError(f"cv={cv!r} gives {len(of_rows)} fold, but cross-validation needs at least two")
