@@ -182,7 +182,7 @@ def test_damaged_files_raise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("ask", "error", "message"),
     [
-        (lambda w: w.effect("A", "c"), KeyError, "there is no column 'A'; .*did you mean 'a'"),
+        (lambda w: w.effect("A", "c"), KeyError, "unknown column 'A'; .*did you mean 'a'"),
         (lambda w: w.effect("a", "a"), ValueError, "'a' is the outcome and cannot be set as well"),
         (lambda w: w.effect("a", "c", coverage=1.5), ValueError, "coverage=1.5"),
         (lambda w: w.effect("a", "c", values=[]), ValueError, "a list with at least one value"),
@@ -193,7 +193,7 @@ def test_damaged_files_raise(tmp_path: Path) -> None:
         (lambda w: w.effect("a", "c", given={"c": 1.0}), ValueError, r"must be a range \(low, high\)"),
         (lambda w: w.effect("a", "c", given={"c": (50, 60)}), ValueError, "only 0 rows fulfil the conditions in given"),
         (lambda w: w.what_if({"b": "L7"}, "c"), ValueError, "'b' has no level 'L7'; its levels are 'L0', 'L1', 'L2'"),
-        (lambda w: w.do(nothing=1), KeyError, "there is no column 'nothing'"),
+        (lambda w: w.do(nothing=1), KeyError, "unknown column 'nothing'"),
         (lambda w: w.root_causes(mixed_world()[1][:2], "d"), ValueError, "'d' has levels"),
         (lambda w: w.counterfactual(mixed_world()[1][["a"]], {"a": 1}), ValueError, "the rows have no column 'b'"),
         (lambda w: w.effect("a", "c", by=1.0).plot(), ValueError, "a single number"),

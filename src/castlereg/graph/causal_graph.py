@@ -179,7 +179,7 @@ class CausalGraph(GraphFormats):
         """Return the position of a node among the names; unknown names raise a KeyError."""
         if node not in self.names:
             hint = did_you_mean(str(node), self.names)
-            raise KeyError(f"there is no node {node!r}; the nodes are {', '.join(self.names)}{hint}")
+            raise KeyError(f"unknown node {node!r}; the nodes are {', '.join(self.names)}{hint}")
         return self.names.index(node)
 
     def parents(self, node: str) -> list[str]:
@@ -355,7 +355,7 @@ class CausalGraph(GraphFormats):
         j, k = self._edge(cause, effect)
         if not self.edge_array[j, k]:
             hint = f"; reverse {effect!r} -> {cause!r} to get it" if self.edge_array[k, j] else ""
-            raise ValueError(f"there is no edge {cause!r} -> {effect!r}{hint}")
+            raise ValueError(f"the graph has no edge {cause!r} -> {effect!r}{hint}")
         return j, k
 
     # --- pictures ----------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class GraphFormats:
 
     @property
     def weights(self) -> pd.DataFrame:
-        """``weights.loc[cause, effect]``, zero where there is no edge.
+        """``weights.loc[cause, effect]``, zero for pairs without an edge.
 
         Norms of input weights; with ``objective="graph"`` edge strengths from 0 to 1
         (:mod:`castlereg.fitted.strengths`).

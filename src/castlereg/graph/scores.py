@@ -109,7 +109,7 @@ def ranking_scores(weights: ArrayLike, truth: ArrayLike) -> dict[str, float]:
     dict of str to float
         ``auroc`` is the share of pairs of a true edge and a false one in which the true one weighs more, 0.5 for
         guesses. ``average_precision`` is the precision averaged over the true edges from the strongest down; for
-        guesses it is about the share of the possible edges that are true. Both are NaN if there is no true edge.
+        guesses it is about the share of the possible edges that are true. Both are NaN if the truth has no edges.
 
     Examples
     --------

@@ -138,9 +138,7 @@ def index_of(name: Any, variables: Sequence[Variable]) -> int:
     """Return the position of a variable; unknown names raise a KeyError."""
     names, name = [variable.name for variable in variables], str(name)
     if name not in names:
-        raise KeyError(
-            f"there is no column {name!r}; the columns are {', '.join(names)}{did_you_mean(str(name), names)}"
-        )
+        raise KeyError(f"unknown column {name!r}; the columns are {', '.join(names)}{did_you_mean(str(name), names)}")
     return names.index(name)
 
 

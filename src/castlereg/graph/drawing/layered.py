@@ -181,7 +181,7 @@ def _place_part(part: nx.DiGraph, widths: Mapping[str, float]) -> Places:
     steepest = np.zeros(len(layers))
     for a, b in segments:
         steepest[layer[a]] = max(steepest[layer[a]], abs(y[a] - y[b]))
-    # Gaps are wider where edges are steep, up to a limit that keeps the picture together.
+    # Layers are further apart where edges are steep, up to a limit that keeps the picture together.
     most = 120.0 if len(layers) <= 12 else 60.0
     gaps = [2 * _STUB + float(np.clip(0.35 * climb, 30.0, most)) for climb in steepest[:-1]]
     start = np.concatenate([[0.0], np.cumsum([w + g for w, g in zip(column_width, [*gaps, 0.0], strict=True)])])
@@ -225,7 +225,7 @@ def _ports(layers: Layers, chains: Mapping[Edge, list[int]]) -> dict[Edge, Point
 def _heights(
     layers: Layers, chains: Mapping[Edge, list[int]], ports: Mapping[Edge, Point], tall: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Find heights that keep the order and the gaps and make edges as level as possible.
+    """Find heights that keep the order and the distances and make edges as level as possible.
 
     They minimize the sum of all climbs; those in the middle of long edges count more, which keeps these edges straight
     (weights of Gansner et al. 1993). Nodes have a height in ``tall``; the height of points of edges is 0.
