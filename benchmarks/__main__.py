@@ -1,7 +1,7 @@
-"""Run benchmarks and print their tables: ``python -m benchmarks [name ...]``, all by default.
+"""Run benchmarks and print their tables: ``python -m benchmarks [name ...]``; all by default.
 
-Tables of the page on speed are stored in ``benchmarks/timings``, and the page is written. Accuracy, clusters, effects,
-engines, the paper and the PyTorch loop have commands of their own, such as ``python -m benchmarks.accuracy``.
+Tables for the page on speed are stored in ``benchmarks/timings``, and the page is updated. Accuracy, clusters, effects,
+engines, the paper and the PyTorch loop have their own commands, such as ``python -m benchmarks.accuracy``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""An epoch against the same objective in eager PyTorch, which needs an environment of its own.
+"""Seconds per epoch, compared with the same objective in eager PyTorch, which needs its own environment.
 
-Give its interpreter in the environment variable ``CASTLEREG_PEERS``.
+The environment variable ``CASTLEREG_PEERS`` names its Python interpreter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SCRIPT = Path(__file__).parent / "peers" / "eager_castle.py"
 
 
 def run() -> pd.DataFrame:
-    """Return the table; empty where the peer is not installed."""
+    """Return the table; empty if the peer is not installed."""
     python = os.environ.get("CASTLEREG_PEERS")
     columns = ["", "eager PyTorch, s an epoch", "castlereg, s an epoch", "times as fast"]
     if python is None:

@@ -1,14 +1,14 @@
-"""How well graphs are recovered: CASTLE by both objectives, the correlation, and peers; with calibration.
+"""Accuracy of learned graphs: CASTLE with both objectives, the correlation, and peers; with calibration.
 
-Every score is stored in ``benchmarks/peers/recovery_scores.csv``; what is there already is not run again.
+Scores are stored in ``benchmarks/peers/recovery_scores.csv``; stored scores are not computed again.
 
 - ``python -m benchmarks.graph_recovery run [METHOD ...]``: our methods on all problems.
-- ``... export FOLDER``: write the problems for ``benchmarks/peers/recover.py``, which needs environments of its own.
-- ``... collect FOLDER``: score what the peers have left there.
-- ``... calibration``: how often edges of a given probability are right, on graphs that are used for nothing else.
-- ``... classes``: directions of linear Gaussian data against the equivalence class.
+- ``... export FOLDER``: write the problems for ``benchmarks/peers/recover.py``, which needs its own environments.
+- ``... collect FOLDER``: score the output of the peers in the folder.
+- ``... calibration``: the share of correct edges by probability, on separate graphs.
+- ``... classes``: directions on linear Gaussian data, compared with the equivalence class.
 - ``... pairs``: the Tuebingen pairs.
-- ``... page``: write ``docs/recovery.md`` and its pictures.
+- ``... page``: write ``docs/recovery.md`` and its figures.
 
 The tables of Sachs, Asia, Alarm and the pairs are read from the folder ``CASTLEREG_DATA``.
 """
@@ -36,7 +36,7 @@ STORED = Path(__file__).parent / "peers" / "recovery_scores.csv"
 CALIBRATION = Path(__file__).parent / "peers" / "recovery_calibration.csv"
 PEERS = ("dagma", "dagma_short", "notears", "lingam", "ges", "ges_levels", "score")
 PEERS_OWN_THRESHOLD = 0.3  # the default of NOTEARS and DAGMA
-# Nodes, rows, edges a node, graphs of every family.
+# Nodes, rows, edges per node, graphs of each family.
 SMALL = ((12, 1000, SPARSE, 10), (12, 1000, DENSE, 5))
 LARGE = ((30, 3000, SPARSE, 3), (30, 3000, DENSE, 1))
 MIXED = 10  # graphs of mixed columns
@@ -45,10 +45,10 @@ TABLES = ("sachs", "asia", "alarm")
 
 
 class Graph(NamedTuple):
-    """What a method says of a graph."""
+    """The graph that a method learned."""
 
     weights: NDArray[np.float64]  # (nodes, nodes), by which edges are ranked
-    edges: NDArray[np.float64]  # 1 for an edge, one half each way without a direction
+    edges: NDArray[np.float64]  # 1 for an edge, one half in both directions for an undirected edge
     seconds: float  # of the processor
 
 
@@ -112,7 +112,7 @@ def _castle(problem: Recovery, **options: Any) -> Graph:
 
 
 def _correlation(problem: Recovery) -> Graph:
-    """The absolute correlation, which knows no direction."""
+    """Return the absolute correlation, which has no direction."""
     start = time.process_time()
     weights = np.abs(np.corrcoef(problem.values.T))
     np.fill_diagonal(weights, 0)
@@ -128,7 +128,7 @@ OURS = {
 
 
 def scores(graph: Graph, truth: NDArray[np.bool_]) -> dict[str, float]:
-    """Score a graph; an edge without a direction is half right."""
+    """Score a graph; an undirected edge counts as half right."""
     found, right = float(graph.edges.sum()), float(graph.edges[truth].sum())
     either = np.minimum(graph.edges + graph.edges.T, 1)
     joined = float(either[truth].sum())
@@ -155,7 +155,7 @@ def _store(row: dict[str, Any]) -> None:
 
 
 def run(methods: list[str]) -> None:
-    """Run our methods on the problems that they have no score for."""
+    """Run our methods on the problems without a stored score."""
     known = set(map(tuple, stored()[["problem", "method"]].to_numpy()))
     for name, problem in problems():
         for method in methods or list(OURS):
@@ -171,7 +171,7 @@ def export(folder: Path) -> None:
 
 
 def collect(folder: Path) -> None:
-    """Score the peers' results in the folder that have no score yet."""
+    """Score the results of peers in the folder that have no stored score."""
     known = set(map(tuple, stored()[["problem", "method"]].to_numpy()))
     for file in sorted(folder.glob("*-*.npz")):
         peer, _, name = file.stem.partition("-")
@@ -185,11 +185,11 @@ def collect(folder: Path) -> None:
             elif peer == "lingam":
                 graphs = [(weights > least).astype(float) for least in (0.01, 0.05, 0.1)]
             of_graphs = [scores(Graph(weights, edges, seconds), truth) for edges in graphs]
-            _store({"problem": name, "method": peer, **max(of_graphs, key=lambda one: one["F1"])})
+            _store({"problem": name, "method": peer, **max(of_graphs, key=lambda of_graph: of_graph["F1"])})
 
 
 def calibration(first: int = 300, n_seeds: int = 20) -> pd.DataFrame:
-    """Store probabilities of edges and of directions, with what is true, of graphs of all families."""
+    """Store probabilities of edges and directions with the truth, for graphs of all families."""
     rows = []
     for seed in range(first, first + n_seeds):
         for family in FAMILIES:
@@ -237,7 +237,7 @@ def reversible(truth: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def classes(n_graphs: int = 20) -> pd.DataFrame:
-    """Count the edges of linear Gaussian data by whether the direction can be known and whether it is said to be."""
+    """Count edges on linear Gaussian data by whether their direction is identifiable and whether it is reported."""
     rows = []
     for seed in range(400, 400 + n_graphs):
         problem = recovery_problem("gaussian", 12, 1000, seed)
@@ -255,16 +255,16 @@ def pairs(folder: Path) -> pd.DataFrame:
     rows = []
     for pair in pd.read_csv(folder / "tuebingen_pairs.csv").itertuples():
         cause, effect = (np.array(text.split(), float) for text in (pair.A, pair.B))
-        some = np.linspace(0, len(cause) - 1, min(len(cause), 2000)).astype(int)
+        sample = np.linspace(0, len(cause) - 1, min(len(cause), 2000)).astype(int)
         for columns, way in (((cause, effect), (0, 1)), ((effect, cause), (1, 0))):
-            found = discover([number(column[some]) for column in columns])
+            found = discover([number(column[sample]) for column in columns])
             probability = found.direction[way] if found.edges.any() else 0.5
             rows.append((pair.SampleID, way == (0, 1), probability))
     return pd.DataFrame(rows, columns=["pair", "in order", "probability of the right direction"])
 
 
 def main(arguments: list[str]) -> None:
-    """Run what is asked for."""
+    """Run a command."""
     match arguments:
         case ["export", folder]:
             export(Path(folder))

@@ -50,7 +50,7 @@ TABLE_NAMES = {
 
 
 def with_sizes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Split the names of problems; those of the graphs that all methods have, or may have."""
+    """Split problem names into family and size; keep the problems of our method."""
     parts = scores["problem"].str.split("_", expand=True)
     scores = scores.assign(family=parts[0], size=parts[1])
     ours = set(scores.loc[scores["method"] == "graph", "problem"])
@@ -58,7 +58,7 @@ def with_sizes(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def means(scores: pd.DataFrame, size: str) -> pd.DataFrame:
-    """Return mean F1 by family and method; methods without a score for every graph of a family have none there."""
+    """Return mean F1 by family and method; NaN for methods without a score for every graph of the family."""
     part = scores[scores["size"] == size]
     f1 = part.pivot_table(index="family", columns="method", values="F1")
     counts = part.pivot_table(index="family", columns="method", values="F1", aggfunc="size")
@@ -69,7 +69,7 @@ def means(scores: pd.DataFrame, size: str) -> pd.DataFrame:
 
 
 def as_text(frame: pd.DataFrame, first: str) -> str:
-    """Render a frame of F1, the best of each row in bold."""
+    """Render a frame of F1 with the best value of each row in bold."""
     rows = []
     for name, values in frame.iterrows():
         best = values.max()
@@ -79,11 +79,11 @@ def as_text(frame: pd.DataFrame, first: str) -> str:
 
 
 def draw_calibration(table: pd.DataFrame, path: Path) -> None:
-    """Draw how often edges and directions of a given probability are right."""
+    """Draw the share of correct edges and directions by probability."""
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.8), layout="constrained", sharey=True)
     directions = table.dropna()
     panels = (
-        ("an edge joins the two columns", table["joined"], table["is_joined"]),
+        ("there is an edge between the two columns", table["joined"], table["is_joined"]),
         ("the edge points this way", directions["direction"], directions["is_right"]),
     )
     for ax, (title, probability, truth) in zip(axes, panels, strict=True):
@@ -98,7 +98,7 @@ def draw_calibration(table: pd.DataFrame, path: Path) -> None:
         ax.set(title=f"{title}\n(calibration error {calibration_error(probability, truth):.3f})", xlabel="probability")
         ax.title.set_fontsize(9)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("share that is right")
+    axes[0].set_ylabel("share that is correct")
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
@@ -149,7 +149,7 @@ def page_text() -> str:
         many = f"{counts.min()} graphs" if counts.min() > 1 else "1 graph"
         sections.append(
             f"{title}, {many} of each kind:\n\n{as_text(frame.rename(columns=METHODS), 'equations')}\n\n"
-            f"Median processor seconds a graph: {times}."
+            f"Median processor seconds per graph: {times}."
         )
     known = stored()
     known = known[known["problem"].isin(TABLE_NAMES)].replace({"method": {"ges_levels": "ges"}})
@@ -162,41 +162,40 @@ def page_text() -> str:
     of_directions = calibration_error(directions["direction"], directions["is_right"])
     return f"""# How well graphs are recovered
 
-This page is written by `python -m benchmarks.graph_recovery page` from stored scores; the file says how to run
-everything again.
+This page is written by `python -m benchmarks.graph_recovery page` from stored scores; that file documents how to
+reproduce them.
 
-F1 counts edges with their direction. A peer that leaves an edge without a direction (GES, the correlation) has it half
-right. Methods that were not run on all graphs of a kind have no figure there.
+F1 is computed on directed edges. An undirected edge (GES, the correlation) counts as half right. Methods that were not
+run on all graphs of a kind have no figure for it.
 
-![Mean F1 of the directed edges by kind of equations, with a point for every method](images/graph_recovery.png)
+![Mean F1 of directed edges by kind of equations, with a point for each method](images/graph_recovery.png)
 
 {(chr(10) * 2).join(sections)}
 
-The graph objective is `CastleRegressor(objective="graph")` with its defaults; search, probabilities and training of the
-networks are included. The constants of its judge were chosen on graphs with seeds 100 to 109 of the same kinds, and
-those of its probabilities on seeds 200 to 221; the tables have seeds 0 to 9. One constant was added after a first look
+The graph objective is `CastleRegressor(objective="graph")` with its defaults; times include search, probabilities and
+training of the networks. The constants of the score were chosen on graphs of the same kinds with seeds 100 to 109, and
+those of the probabilities on seeds 200 to 221; the tables use seeds 0 to 9. One constant was added after a first look
 at the tables: [decisions/0024](decisions/0024-discovery.md).
 
-DirectLiNGAM (package lingam) and GES (causal-learn; BIC, and BDeu for levels) have their defaults. For DirectLiNGAM and
-the gradient methods the best of a few thresholds counts for each graph. SCORE is our rendering of its paper with a
-pruning by splines: the package dodiscover could not be installed, and lingam and causal-learn do not
-have it. NOTEARS (gCastle) and DAGMA were run on some kinds only:
-they take minutes a graph.
+DirectLiNGAM (package lingam) and GES (causal-learn; BIC, and BDeu for levels) use their defaults. For DirectLiNGAM and
+the gradient methods, the best of a few thresholds counts for each graph. SCORE is our implementation of its paper with
+spline-based pruning, because the package dodiscover could not be installed, and lingam and causal-learn do not include
+it. NOTEARS (gCastle) and DAGMA were run on some kinds only, because they take minutes per graph.
 
 ## Probabilities
 
-![How often edges and directions of a given probability are right](images/graph_calibration.png)
+![Share of correct edges and directions by probability](images/graph_calibration.png)
 
 On {table.groupby(["family", "seed"]).ngroups} other graphs (seeds from 300, 6 to 15 nodes, 200 to 1,000 rows, all kinds
-but levels) the expected calibration error is {of_edges:.3f} for edges ({len(table):,} pairs of columns) and
+except levels) the expected calibration error is {of_edges:.3f} for edges ({len(table):,} pairs of columns) and
 {of_directions:.3f} for directions ({len(directions):,} true edges that were found).
 
 ## Tables with a known graph
 
 {as_text(tables.rename(columns=METHODS), "table")}
 
-One small table each: no ranking. Sachs has 853 rows and the conventional graph of 17 edges; Asia and Alarm have their
-first 5,000 rows.
+Each is a single small table, so these figures do not rank the methods. Sachs has 853 rows and the conventional graph of
+17 edges; for Asia and Alarm, the first 5,000 rows are used.
 """
 
 

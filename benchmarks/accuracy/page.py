@@ -1,4 +1,4 @@
-"""The page on accuracy, docs/accuracy.md, and its pictures, from the table of results."""
+"""Write the page on accuracy, docs/accuracy.md, and its figures from the table of results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAMES = {
     "TabM": "TabM",
 }
 RIVALS = ("linear", "random forest", "boosting", "scikit-learn MLP", "CatBoost", "RealMLP", "TabM")
-EVERYBODY = ["best", "fast", *(name for name in RIVALS if name != "TabM")]  # TabM was not run on all cells
+ALL_METHODS = ["best", "fast", *(name for name in RIVALS if name != "TabM")]  # TabM was not run on all cells
 COMMAND = "python -m benchmarks.accuracy page"
 DETAIL = ("Boston", "bioconcentration", "wine", "retinopathy")
 
@@ -43,7 +43,7 @@ def by_method(results: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
 
 
 def relative(errors: pd.DataFrame) -> pd.Series:
-    """Return the geometric mean of each method's error over that of the best method of the cell."""
+    """Return the geometric mean of each method's error divided by the error of the best method in the cell."""
     return np.exp(np.log(errors.div(errors.min(axis=1), axis=0).clip(lower=1.0)).mean())
 
 
@@ -54,13 +54,13 @@ def critical_difference(n_methods: int, n_cells: int) -> float:
 
 
 def rank_table(errors: pd.DataFrame) -> pd.DataFrame:
-    """Return mean ranks, overall and by what was done to the columns, and the error relative to the best."""
+    """Return mean ranks, overall and by version of the columns, and errors relative to the best method."""
     ranks = errors.rank(axis=1)
     variant = errors.index.get_level_values("variant")
     table = pd.DataFrame({"mean rank": ranks.mean()})
     for name, title in VARIANTS.items():
         table[title] = ranks[variant == name].mean()
-    table["error over the best one's, mean"] = relative(errors)
+    table["error / best error, mean"] = relative(errors)
     table["median"] = errors.div(errors.min(axis=1), axis=0).median()
     return table.sort_values("mean rank")
 
@@ -89,7 +89,7 @@ def rank_picture(errors: pd.DataFrame, path: Path) -> None:
 
 
 def error_picture(errors: pd.DataFrame, path: Path) -> None:
-    """Draw errors relative to the best method of each cell, by what was done to the columns."""
+    """Draw errors relative to the best method of each cell, by version of the columns."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -104,8 +104,8 @@ def error_picture(errors: pd.DataFrame, path: Path) -> None:
     for i, (title, colour) in enumerate(zip(frame, ("#9aa5b1", "#e0a458", "#1f6fb2"), strict=True)):
         axes.bar(np.arange(len(frame)) + (i - 1) * width, frame[title], width, label=title, color=colour)
     axes.set_xticks(np.arange(len(frame)), [_short(name) for name in frame.index], rotation=20, ha="right", fontsize=8)
-    axes.set_ylabel("error above the best one's, %")
-    axes.set_ylim(0, min(80.0, 1.1 * float(frame.max().max())))  # one rival is far beyond
+    axes.set_ylabel("error above the best method, %")
+    axes.set_ylim(0, min(80.0, 1.1 * float(frame.max().max())))  # one rival is far off the scale
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=130)
@@ -124,7 +124,7 @@ def _markdown(frame: pd.DataFrame, digits: int = 2) -> str:
 
 
 def _detail(results: pd.DataFrame) -> str:
-    """Return mean errors of some tables, as they are and with all rows."""
+    """Return mean errors of some tables with their original columns and all rows."""
     chosen = results[(results["variant"] == "plain") & (results["rows"] == 0) & results["table"].isin(DETAIL)]
     first = chosen[chosen["split"] == 0]
     table = first.pivot_table(index="method", columns="table", values="error").reindex(NAMES).dropna(how="all")
@@ -150,14 +150,14 @@ def _settings(errors: pd.DataFrame) -> str:
     return _markdown(table.loc[ranks.mean().sort_values().index].rename(index=NAMES))
 
 
-def _difference(errors: pd.DataFrame, one: str, other: str) -> str:
-    """Say how the errors of two methods differ, by what was done to the columns."""
+def _difference(errors: pd.DataFrame, method: str, other: str) -> str:
+    """Return a sentence on the difference between the errors of two methods, by version of the columns."""
     parts = []
     for name, title in VARIANTS.items():
-        some = errors[errors.index.get_level_values("variant") == name]
-        if len(some) < 2:
+        cells = errors[errors.index.get_level_values("variant") == name]
+        if len(cells) < 2:
             continue
-        ratio = np.log(some[one].clip(lower=1e-4) / some[other].clip(lower=1e-4))
+        ratio = np.log(cells[method].clip(lower=1e-4) / cells[other].clip(lower=1e-4))
         spread = ratio.std(ddof=1) / np.sqrt(len(ratio))
         parts.append(f"{title} {100 * (np.exp(ratio.mean()) - 1):+.1f} % (± {100 * spread:.1f})")
     return "; ".join(parts)
@@ -186,11 +186,11 @@ def _seconds() -> str:
     }
     return f"""## Seconds
 
-Wall seconds on two cores, one method after the other (`python -m benchmarks.accuracy time`). The networks were trained
-on the [native engine](kernels.md). The errors above are from JAX; those of these fits differ by about 1 % at most.
-"Again" is a second fit in the same process. By the medians over tables, the first fit of `fast` takes
-{ratios["fast, first fit"]:.1f} times as long as CatBoost's (again: {ratios["fast, again"]:.1f}), and that of `best`
-{ratios["best, first fit"]:.1f} times as long as RealMLP's five folds (again: {ratios["best, again"]:.1f}).
+Wall seconds on two cores, one method at a time (`python -m benchmarks.accuracy time`). The networks were trained on the
+[native engine](kernels.md). The errors above come from JAX; the errors of these fits differ by at most about 1 %.
+"Again" is a second fit in the same process. In the median over tables, the first fit of `fast` takes
+{ratios["fast, first fit"]:.1f} times as long as CatBoost (again: {ratios["fast, again"]:.1f}), and the first fit of
+`best` {ratios["best, first fit"]:.1f} times as long as five folds of RealMLP (again: {ratios["best, again"]:.1f}).
 
 {_markdown(frame, 1)}
 """
@@ -216,10 +216,10 @@ Share of test rows inside the 90 % intervals, or with their class in the 90 % se
 
 def readme_ranks() -> str:
     """Return mean ranks for the README."""
-    errors = by_method(read(), EVERYBODY)
+    errors = by_method(read(), ALL_METHODS)
     table = rank_table(errors)[["mean rank", *VARIANTS.values()]]
     return (
-        f"{_markdown(table.rename(index=NAMES))}\n\nMean rank, 1 is best, over {len(errors)} cells of "
+        f"{_markdown(table.rename(index=NAMES))}\n\nMean rank (1 is best) over {len(errors)} cells of "
         f"{errors.index.get_level_values('table').nunique()} tables; differences above "
         f"{critical_difference(*errors.shape[::-1]):.2f} are significant."
     )
@@ -228,9 +228,9 @@ def readme_ranks() -> str:
 def page_text() -> str:
     """Return docs/accuracy.md."""
     results = read()
-    with_tabm = by_method(results, [*EVERYBODY, "TabM"])
-    one = by_method(results, EVERYBODY)
-    several = by_method(results, [name for name in EVERYBODY if name != "RealMLP"])  # slow rivals have one split
+    with_tabm = by_method(results, [*ALL_METHODS, "TabM"])
+    one = by_method(results, ALL_METHODS)
+    several = by_method(results, [name for name in ALL_METHODS if name != "RealMLP"])  # slow rivals have one split
     without = by_method(results, ["best", "best without causal terms"])  # not all cells of the benchmark
     paper = by_method(results, ["fast", "best", "paper"])
     test = friedmanchisquare(*one.to_numpy().T)
@@ -241,30 +241,30 @@ def page_text() -> str:
     times = ", ".join(f"{_short(name)} {seconds[name]:.1f}" for name in NAMES if name in seconds)
     return f"""# Accuracy
 
-How the searches of castlereg predict, against the models that people use today. The benchmark is
-`python -m benchmarks.accuracy`; this page is written from `benchmarks/accuracy/results.csv` by
-`python -m benchmarks.accuracy page`.
+Prediction errors of the searches of castlereg, compared with widely used models. The benchmark is
+`python -m benchmarks.accuracy`; `python -m benchmarks.accuracy page` writes this page from
+`benchmarks/accuracy/results.csv`.
 
-**Cells.** {len(SOURCES)} tables, each in three versions: with its original columns, with {ADDED} columns of random
-numbers for each original one, and with {ADDED} noisy copies of each (noise of {COPY_NOISE:g} standard deviations; in
-text columns, {100 * COPY_CHANGED:.0f} % of the values are drawn again). Each version is trained on 100, 300 and all
-training rows, and tested on a random fifth of the rows. The error is the mean squared error in units of the target's
-variance, or 1 - AUROC.
-**Rivals** use their defaults and the same rows. The settings of the pools were chosen on other splits of {settings};
-{others} were not used for them.
+**Cells.** {len(SOURCES)} tables, each in three versions: with its original columns, with {ADDED} additional random
+columns per original column, and with {ADDED} noisy copies of each column (noise of {COPY_NOISE:g} standard
+deviations; in text columns, {100 * COPY_CHANGED:.0f} % of the values are redrawn). Models are trained on
+100, 300 and all training rows, and tested on a random fifth of the rows. The error is the mean squared error in units of the target's variance, or
+1 - AUROC.
+**Rivals** use their default settings and the same rows. The settings of the pools were chosen on other splits of
+{settings}; {others} were not used for this.
 
 ## Ranks
 
-{len(one)} cells on which all methods were run, one split each. Friedman's test: p = {test.pvalue:.1g}. Two mean ranks
-differ significantly if their difference is above {difference:.2f}.
+{len(one)} cells on which all methods were run, one split each. Friedman test: p = {test.pvalue:.1g}. Two mean ranks
+differ significantly if their difference exceeds {difference:.2f}.
 
 {_markdown(rank_table(one).rename(index=NAMES))}
 
 ![Mean ranks](images/accuracy_ranks.png)
 
-![Errors above the best one's](images/accuracy_errors.png)
+![Errors relative to the best method](images/accuracy_errors.png)
 
-By the number of training rows, mean ranks:
+Mean ranks by number of training rows:
 
 {_by_rows(one)}
 
@@ -272,7 +272,7 @@ Mean ranks on the tables that were used to choose settings, and on the others:
 
 {_settings(one)}
 
-All splits, without the rivals that were run on only one ({len(several)} cells of
+All splits, without rivals that were run on only one split ({len(several)} cells of
 {several.index.get_level_values("split").nunique()} splits; critical difference
 {critical_difference(len(several.columns), len(several)):.2f}):
 
@@ -287,7 +287,7 @@ With TabM, on the {len(with_tabm)} cells on which it was run:
 The same pool without the causal terms, only with sparse input layers, on {len(without)} cells. Error of `best`
 relative to it: {_difference(without, "best", "best without causal terms")}.
 
-## Against the paper's search
+## Comparison with the paper's search
 
 On {len(paper)} cells, error of `fast` relative to `paper`: {_difference(paper, "fast", "paper")};
 of `best` relative to `paper`: {_difference(paper, "best", "paper")}.
@@ -310,7 +310,7 @@ Median processor seconds per cell, over all cores: {times}.
 
 def write_page() -> None:
     """Write docs/accuracy.md, its pictures, and the ranks in the README."""
-    errors = by_method(read(), EVERYBODY)
+    errors = by_method(read(), ALL_METHODS)
     rank_picture(errors, DOCS / "images" / "accuracy_ranks.png")
     error_picture(errors, DOCS / "images" / "accuracy_errors.png")
     (DOCS / "accuracy.md").write_text(page_text(), encoding="utf-8")

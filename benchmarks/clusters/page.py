@@ -1,4 +1,4 @@
-"""Write the table of figures into ``docs/speed.md``."""
+"""Write the table of figures to ``docs/speed.md``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BY = {"items": "`run_items`", "search": "`GridSearchCV`"}
 
 
 def table(results: pd.DataFrame) -> pd.DataFrame:
-    """Return means of all runs, against two processes of this machine."""
+    """Return means over all runs, relative to two processes on this machine."""
     keys = ["by", "way", "killed"]
     means = (
         results.groupby(keys, sort=False)[["start_seconds", "wall_seconds", "processor_seconds"]].mean().reset_index()
@@ -34,7 +34,7 @@ def table(results: pd.DataFrame) -> pd.DataFrame:
         {
             "1,000 fits by": means["by"].map(BY),
             "on": means["way"].map(NAMES) + means["killed"].map({0: "", 1: ", one killed"}),
-            "same bits": ["yes" if equal else "no" for equal in same],
+            "identical results": ["yes" if equal else "no" for equal in same],
             "seconds to start": means["start_seconds"].map("{:.0f}".format),
             "seconds": means["wall_seconds"].map("{:.0f}".format),
             "times two processes": ratios["wall"].map("{:.2f}".format),

@@ -1,18 +1,18 @@
 """Run the benchmark of effects, or write its page.
 
 ``python -m benchmarks.effects make FOLDER [--seeds FIRST LAST]``
-    Draw worlds, ask for the effect of every column on an outcome, and write rows and true answers.
+    Draw worlds; write rows and the true effect of every column on an outcome.
 ``python -m benchmarks.effects run FOLDER``
-    Our estimates, linear adjustment and the plain association; learned graphs are written for the peers.
+    Run our estimates, linear adjustment and the plain association; write learned graphs for the peers.
 ``python -m benchmarks.effects peers FOLDER DOWHY.json``
-    Score what benchmarks/peers/dowhy_effects.py wrote in its own environment.
+    Score the output of benchmarks/peers/dowhy_effects.py, which runs in its own environment.
 ``python -m benchmarks.effects counterfactuals``
-    Counterfactuals of fitted and of given equations against the truth.
+    Compare counterfactuals of fitted and of true equations with the truth.
 ``python -m benchmarks.effects speed FOLDER``
-    Seconds of questions about 10,000 rows of 50 columns; the rows are written for benchmarks/peers/dowhy_speed.py,
-    whose line is added to speed.csv by hand.
+    Time questions about 10,000 rows of 50 columns; write the rows for benchmarks/peers/dowhy_speed.py, whose result
+    is added to speed.csv by hand.
 ``python -m benchmarks.effects page``
-    Write docs/effects.md and its picture from the results.
+    Write docs/effects.md and its figure from the results.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Counterfactuals on known worlds of numbers: how far fitted equations are from the truth, and given ones.
+"""Errors of counterfactuals on known numeric worlds, with fitted and with true equations.
 
-The truth is the world's own: rows drawn again with the same noise while a column is held.
+The truth comes from the world: the same rows, drawn with the same noise while a column is held fixed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RESULTS = Path(__file__).with_name("counterfactuals.csv")
 
 
 def measure(seeds: range, path: Path = RESULTS) -> None:
-    """Hold every cause of the outcome at its upper quartile, and compare the outcome of every row."""
+    """Set every cause of the outcome to its upper quartile, and compare the outcome of every row."""
     results = []
     for kind in KINDS[:-1]:
         for seed in seeds:

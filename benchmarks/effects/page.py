@@ -27,9 +27,9 @@ METHODS = ("castlereg", "DoWhy", "linear adjustment", "association")
 
 
 def by_kind(results: pd.DataFrame, graph: str, column: str) -> pd.DataFrame:
-    """Return means by kind of equations and method, with one row for all worlds; only worlds that all methods have."""
-    some = results[results["graph"].isin([graph, "none"])]
-    table = some.pivot_table(index=["kind", "seed"], columns="method", values=column)
+    """Return means by kind of equations and method, and over all worlds; only worlds that all methods have count."""
+    chosen = results[results["graph"].isin([graph, "none"])]
+    table = chosen.pivot_table(index=["kind", "seed"], columns="method", values=column)
     table = table[[name for name in METHODS if name in table]].dropna()
     means = table.groupby("kind").mean().reindex([kind for kind in KINDS if kind in table.index])
     means.loc["mean"] = table.mean()
@@ -100,22 +100,22 @@ def page_text() -> str:
     timing = timing.drop(columns=["method", "draws"]).rename_axis("seconds")
     return f"""# How good what-if answers are
 
-This page is written by `python -m benchmarks.effects page` from stored results; `benchmarks/effects` says how to run
-everything again.
+This page is written by `python -m benchmarks.effects page` from stored results; `benchmarks/effects` documents how to
+reproduce them.
 
-**Worlds.** {int(worlds.sum())} random worlds whose truth is known, {NODES} columns, {EDGES} edges, {ROWS:,} rows:
+**Worlds.** {int(worlds.sum())} random worlds with known truth, {NODES} columns, {EDGES} edges, {ROWS:,} rows:
 {kinds}.
-**Questions.** The mean of one outcome, the number with the most causes, when each other column is set to {VALUES}
-values between its 5 % and 95 % quantile (or to each level). The truth is the mean of {SIMULATED:,} simulated rows.
-Errors are root mean squared errors of the curves, in standard deviations of the outcome; columns that have no effect
-count too.
-**Peers.** DoWhy's `gcm` with the same graph, its own choice of mechanisms and 5,000 rows drawn for each value; a linear
-regression on the cause and its parents; and the plain association, the mean of the tenth of the rows nearest to each
-value.
-**Choices.** Strengths of the penalty were compared on seeds 100 to 107; these are seeds 0 to 7. They were run once
-before a review changed the folds of logits and how graphs and rows are drawn, for reasons that do not come from these
-figures; then ours was run again. The curves of one world share the error of the outcome's mean, so that
-coverage by kind, from eight worlds, is a rough figure.
+**Questions.** The mean of one outcome, the numeric column with the most causes, when each other column is set to
+{VALUES} values between its 5 % and 95 % quantile (or to each level). The truth is the mean of {SIMULATED:,} simulated
+rows. Errors are root mean squared errors of the curves, in standard deviations of the outcome; columns without an
+effect are included.
+**Peers.** DoWhy's `gcm` with the same graph, automatically assigned mechanisms and 5,000 rows drawn for each value; a
+linear regression on the cause and its parents; and the plain association, the mean over the tenth of the rows nearest
+to each value.
+**Choices.** Strengths of the penalty were chosen on seeds 100 to 107; this page uses seeds 0 to 7. After a first run,
+the folds of logits and the drawing of graphs and rows were changed, for reasons unrelated to these figures, and our
+method was run again. The curves of one world share the error of the outcome's mean, so coverage by kind, from eight
+worlds, is only a rough figure.
 
 ![Errors of effect curves by kind of equations](images/effects.png)
 
@@ -129,37 +129,37 @@ Only columns with an effect:
 
 ## With a learned graph
 
-The graph of `objective="graph"`, learned from the same rows; ours averages over the graphs that may be true, DoWhy and
-the linear regression take the learned one.
+The graph of `objective="graph"`, learned from the same rows. Our method averages over plausible graphs; DoWhy and the
+linear regression use the learned graph.
 
 {_markdown(by_kind(results, "learned", "error"))}
 
 ## Bands
 
-Share of the true values inside the 90 % bands, and their mean width in standard deviations of the outcome:
+Share of the true values inside the 90 % bands, and the mean width of the bands in standard deviations of the outcome:
 
 {_markdown(_bands(results), 2, best=False)}
 
-With a learned graph the bands also cover the graphs that may be true; what no drawn graph has, they cannot cover.
+With a learned graph, the bands include the uncertainty of the graph. They cannot cover effects that no drawn graph has.
 
 ## Counterfactuals
 
-Worlds of numbers, rows whose noise is known: every cause of the outcome is set to its upper quartile, and the outcome
-of each row is compared with what it would have been. Mean absolute error in standard deviations of the outcome, with
-the true graph, beside that of saying that nothing changes:
+Numeric worlds, rows with known noise: every cause of the outcome is set to its upper quartile, and the predicted
+outcome of each row is compared with the true one. Mean absolute error in standard deviations of the outcome, with the
+true graph, next to the error of predicting no change:
 
 {_markdown(of_rows)}
 
-If the equations are given (`KnownWorld`), the largest error of any row is {rows["given equations"].max():.1g}.
+With the true equations (`KnownWorld`), the largest error of any row is {rows["given equations"].max():.1g}.
 
 ## Seconds
 
-Median processor seconds of a world above, with the true graph, one core: castlereg {fit["castlereg"]:.1f} to learn the
-equations with error bars ({run.DRAWS} draws) and {ask["castlereg"]:.1f} for all eleven curves; DoWhy {fit["DoWhy"]:.1f}
-and {ask["DoWhy"]:.1f}, without error bars.
+Median processor seconds per world, with the true graph and one core: castlereg takes {fit["castlereg"]:.1f} to learn
+the equations with error bars ({run.DRAWS} draws) and {ask["castlereg"]:.1f} for all eleven curves; DoWhy takes
+{fit["DoWhy"]:.1f} and {ask["DoWhy"]:.1f}, without error bars.
 
-{speed.ROWS:,} rows, {speed.NODES} columns, {speed.EDGES} edges, one question about the pair with the most columns in
-between (wall seconds, two cores):
+{speed.ROWS:,} rows, {speed.NODES} columns, {speed.EDGES} edges, one question about the pair of columns with the
+most columns in between (wall seconds, two cores):
 
 {_markdown(timing, 1, best=False)}
 """

@@ -60,7 +60,7 @@ def true_graph(problem: Problem) -> CausalGraph:
 
 
 def ours(problem: Problem, graph: CausalGraph, known: bool) -> tuple[Estimates, tuple[float, float]]:
-    """Learn the equations of a graph, and ask for every curve."""
+    """Learn the equations of a graph and estimate every curve."""
     rows = problem.rows
     variables = [Variable(c, tuple(rows[c].cat.categories) if rows[c].dtype == "category" else None) for c in rows]
     begun = time.process_time()

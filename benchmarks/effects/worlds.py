@@ -14,8 +14,8 @@ from castlereg.synthetic import KnownWorld, random_dag, weighted_dag
 
 KINDS = ("linear", "sigmoid", "sine", "smooth", "mixed")
 NODES, EDGES, ROWS = 12, 20, 1000
-VALUES = 10  # that every cause is set to, from the 5 % to the 95 % quantile
-SIMULATED = 20_000  # rows from which the truth is known
+VALUES = 10  # per cause, from the 5 % to the 95 % quantile
+SIMULATED = 20_000  # rows that the truth is computed from
 
 
 class Problem(NamedTuple):
@@ -44,13 +44,13 @@ def known_world(kind: str, seed: int) -> tuple[KnownWorld, pd.DataFrame]:
 
 
 def problem_outcome(world: KnownWorld) -> str:
-    """Return the number with the most causes."""
+    """Return the numeric column with the most causes."""
     graph, numbers = world.graph(), [name for name in world.names if name not in world.categorical]
     return max(numbers, key=lambda name: (len(graph.ancestors(name)), name))
 
 
 def problem(kind: str, seed: int) -> Problem:
-    """Draw a world, and ask for the effect of every column on the number with the most causes."""
+    """Draw a world, and compute the effect of every column on the numeric column with the most causes."""
     world, rows = known_world(kind, seed)
     graph, outcome = world.graph(), problem_outcome(world)
     truth = {}

@@ -1,4 +1,4 @@
-"""Write the figures of both engines into ``docs/speed.md``, and those against scikit-learn into ``README.md``."""
+"""Write the figures of both engines, and the comparison with scikit-learn, to ``docs/speed.md``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read() -> Callable[..., float]:
 
 
 def against_peer() -> str:
-    """Return the table against scikit-learn."""
+    """Return the comparison with scikit-learn."""
     value = read()
     names = {
         "grid": ("a grid of 10 folds x 4 betas, 500 rows x 9 features, 200 epochs", "40 plain MLPs"),
@@ -43,14 +43,14 @@ def figures() -> str:
 
     rows = [
         (
-            "a grid of 40 networks against 40 MLPs of scikit-learn, times as fast",
+            "a grid of 40 networks, speed-up over 40 MLPs of scikit-learn",
             *(f"{value('grid', engine, 'peer') / value('grid', engine):.0f}" for engine in ("jax", "native")),
         ),
-        ("a comparison of ten methods, first run of a process, s", *_pair(value, "compare")),
+        ("a comparison of ten methods, first run in a process, s", *_pair(value, "compare")),
         ("`CastleRegressorCV()` on 1,000 rows x 20 mixed columns, first fit, s", *_pair(value, "search")),
         ("the same again, s", *_pair(value, "search", "again")),
         (
-            "a process that fits 442 x 10, times that of scikit-learn's MLP",
+            "a process that fits 442 x 10, time relative to scikit-learn's MLP",
             "",
             f"{value('first_fit', 'native') / value('first_fit', 'native', 'peer'):.1f}",
         ),
@@ -79,10 +79,10 @@ def figures() -> str:
     return "\n\n".join(
         [
             against_peer().rstrip(),
-            "The same cases and others on both engines:",
+            "These and other cases on both engines:",
             markdown_table(pd.DataFrame(rows, columns=["", "JAX", "native"])).rstrip(),
-            "Seconds of an epoch on JAX over those on the native engine, once programs are compiled; "
-            '"JAX" where `engine="auto"` takes it:',
+            "Speed-up of an epoch on the native engine over JAX, after compilation; "
+            '"JAX" where `engine="auto"` uses JAX:',
             markdown_table(ratios.reset_index()).rstrip(),
         ]
     )

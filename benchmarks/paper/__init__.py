@@ -1,1 +1,1 @@
-"""The paper's experiments, run for docs/results.md: their results as files, and the pages made of them."""
+"""The paper's experiments for docs/results.md: their results as files, and the pages written from them."""

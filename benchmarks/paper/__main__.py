@@ -1,11 +1,11 @@
-"""Run the paper's experiments, or write the pages of their results.
+"""Run the paper's experiments, or write pages from their results.
 
 ``python -m benchmarks.paper run [NAME ...] [--units FOLDER] [--jobs N]``
-    Run what is missing, of some experiments or all, and write the files in ``benchmarks/paper/results``. Units that the
-    files have are not run again.
+    Run the missing units of some or all experiments, and write the files in ``benchmarks/paper/results``. Units that
+    are in the files are not run again.
 ``python -m benchmarks.paper page``
-    Write the figures and the map of docs/when_it_pays.md and the rule of ``castlereg.advice``; and docs/results.md with
-    its pictures, once all experiments are complete.
+    Write the figures and the map of docs/when_it_pays.md, the rule of ``castlereg.advice``, and docs/results.md with
+    its figures, once all experiments are complete.
 """
 
 from __future__ import annotations

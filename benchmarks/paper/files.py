@@ -1,6 +1,6 @@
-"""Results of experiments as files: one per experiment, a line per unit, which page and report are made of.
+"""Results of experiments as files, one per experiment with a line per unit; page and report are written from them.
 
-A unit's records are written column by column, which takes a third of the room; figures have nine digits.
+The records of a unit are stored column by column, which takes a third of the space; figures have nine digits.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SCALE: Scale = "standard"
 
 
 def pack(experiments: Iterable[Experiment], units: Path, results: Path = RESULTS) -> None:
-    """Write the results that a folder of units has into one file per experiment."""
+    """Write the results in a folder of units to one file per experiment."""
     store = ResultFolder(units)
     results.mkdir(parents=True, exist_ok=True)
     for experiment in experiments:
@@ -32,7 +32,7 @@ def pack(experiments: Iterable[Experiment], units: Path, results: Path = RESULTS
 
 
 def unpack(units: Path, results: Path = RESULTS) -> None:
-    """Write packed results into a folder of units, so that a run goes on with what is missing."""
+    """Write packed results to a folder of units, so a run continues with the missing units."""
     store = ResultFolder(units)
     for path in sorted(results.glob("*.jsonl")):
         for line in path.read_text("utf-8").splitlines():

@@ -32,7 +32,7 @@ COMMAND = "python -m benchmarks.paper page"
 
 @cache
 def outcomes() -> dict[str, Outcome]:
-    """Read the results of all experiments that have some."""
+    """Read the results of all experiments that have results."""
     with tempfile.TemporaryDirectory() as folder:
         unpack(Path(folder) / "units")
         found = collected(list(EXPERIMENTS.values()), SCALE, Path(folder))
@@ -47,7 +47,7 @@ def results_page() -> str:
 
 
 def verdict_table() -> str:
-    """Return the paper's claims and what became of them, and a count."""
+    """Return the paper's claims with their verdicts, and a count."""
     rows = [
         {"claim": verdict.claim, "in the paper": EXPERIMENTS[name].shown_in, "verdict": verdict.judgement}
         for name, outcome in outcomes().items()
@@ -60,7 +60,7 @@ def verdict_table() -> str:
 
 
 def rank_table() -> str:
-    """Return where CASTLE and our searches stand among ten and twelve, with both starts of the others."""
+    """Return the places of CASTLE and our searches among ten and twelve, with both initializations of the others."""
     column = "average rank over tables and splits"
     frame = EXPERIMENTS["real_ranks"].summary(outcomes()["real_ranks"].results)
     rows: list[dict[str, Any]] = []
@@ -69,7 +69,7 @@ def rank_table() -> str:
         ranks = of_group.set_index("method")
         rows += [
             {
-                "start of the others": "small, as CASTLE's",
+                "initialization of the others": "small, as for CASTLE",
                 "task": task,
                 "of": among,
                 "method": method,
@@ -86,7 +86,7 @@ def rank_table() -> str:
             others = means.drop("CASTLE")
             rows.append(
                 {
-                    "start of the others": "usual",
+                    "initialization of the others": "usual",
                     "task": task,
                     "of": among,
                     "method": "CASTLE",
@@ -110,7 +110,7 @@ def gain_table() -> str:
 
 
 def rule_table() -> str:
-    """Return the rule of thumb as a table, and how it does on other tables."""
+    """Return the rule of thumb as a table, and its performance on other tables."""
     content = rule()
     rows: list[dict[str, str]] = []
 
@@ -127,11 +127,11 @@ def rule_table() -> str:
     check = content["check"]
     return (
         markdown_table(pd.DataFrame(rows))
-        + f"\n\nOn {check['tables']:.0f} tables that had no part in the rule ({check['cases']:.0f} cases), expected "
-        f"and measured gain have a rank correlation of {check['rank correlation']:.2f}; "
-        f"{100 * check['inside the range']:.0f} % of the gains are inside the range that should hold 80 %. The median "
-        f"gain is {check['gain where more is expected']:.1f} % where the rule expects more than its median, and "
-        f"{check['gain elsewhere']:.1f} % elsewhere."
+        + f"\n\nOn {check['tables']:.0f} tables that were not used to learn the rule ({check['cases']:.0f} cases), "
+        f"expected and measured gain have a rank correlation of {check['rank correlation']:.2f}; "
+        f"{100 * check['inside the range']:.0f} % of the gains are within the 80 % range. The median gain is "
+        f"{check['gain where more is expected']:.1f} % on tables with an expected gain above the median, and "
+        f"{check['gain elsewhere']:.1f} % on the others."
     )
 
 
@@ -163,7 +163,7 @@ def verdicts_and_ranks() -> str:
 
 
 def pictures(folder: Path) -> dict[str, Path]:
-    """Draw the experiments that have a picture into a folder."""
+    """Draw the figures of experiments into a folder."""
     drawn = {}
     for name, outcome in outcomes().items():
         for path in write_results(EXPERIMENTS[name], outcome, folder):
@@ -173,7 +173,7 @@ def pictures(folder: Path) -> dict[str, Path]:
 
 
 def write() -> None:
-    """Write pages, pictures and rule."""
+    """Write the pages, the figures and the rule."""
     with tempfile.TemporaryDirectory() as folder:
         for name, path in pictures(Path(folder)).items():
             (IMAGES / f"{name}.png").write_bytes(path.read_bytes())

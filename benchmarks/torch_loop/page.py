@@ -1,4 +1,4 @@
-"""Both distributions as a table, in ``docs/speed.md``."""
+"""Write the tables that compare the PyTorch loop with the estimator to ``docs/speed.md``."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ METHODS = {"loop": "the loop", "estimator": "`CastleRegressor`"}
 
 
 def as_text(edges: NDArray[np.bool_]) -> str:
-    """Write a matrix of edges as hexadecimal digits."""
+    """Encode a matrix of edges as hexadecimal digits."""
     return np.packbits(edges).tobytes().hex()
 
 
 def as_edges(text: str) -> NDArray[np.bool_]:
-    """Undo :func:`as_text`."""
+    """Decode the output of :func:`as_text`."""
     bits = np.unpackbits(np.frombuffer(bytes.fromhex(text), np.uint8))
     return bits[: NODES * NODES].reshape(NODES, NODES).astype(bool)
 
 
 def figures() -> str:
-    """Write the table of errors and edges, that of distances between graphs, and what they say."""
+    """Return the tables of errors and edges and of distances between graphs, with a summary."""
     results = pd.read_csv(RESULTS)
     results["graph"] = results["edges"].map(as_edges)
     results["edges"] = results["graph"].map(np.sum)
@@ -52,10 +52,10 @@ def figures() -> str:
         [
             f"""- **With the estimator's own batches**, ten seeds: test errors differ by at most {_replayed(seeds)}, and
   {_same_graphs(graphs)} of the ten graphs have the same edges.
-- **With batches of its own**, the loop's test error less the estimator's is {_difference(one_split, "seed")} over ten
-  seeds and {_difference(splits, "split")} over ten splits (mean ± standard error).
-- **Graphs of the same seed** are {farther:.1f} edges farther from each other between the two than within one of them.
-  If labels are swapped at random, it is as much in {share:.0%} of the cases.""",
+- **With its own batches**, the test error of the loop minus that of the estimator is {_difference(one_split, "seed")}
+  over ten seeds and {_difference(splits, "split")} over ten splits (mean ± standard error).
+- **Graphs of the same seed** differ by {farther:.1f} more edges between the two methods than within one method. With
+  randomly swapped labels, the difference is at least as large in {share:.0%} of the cases.""",
             markdown_table(table),
             markdown_table(distances(of_two)),
         ]
@@ -101,9 +101,9 @@ def distances(graphs: Graphs) -> pd.DataFrame:
 
 
 def excess(graphs: Graphs, repeats: int = 2000) -> tuple[float, float]:
-    """Return how much farther graphs of the two methods are from each other than those of one, seed by seed.
+    """Return how much larger distances are between graphs of the two methods than within one method, seed by seed.
 
-    The second figure is the share of random labels, within each seed, that give as much.
+    The second figure is the share of random labels within each seed that give at least this excess.
     """
     seeds = sorted({seed for _, seed, _ in graphs})
     by_seed = [[graph for key, graph in graphs.items() if key[1] == seed] for seed in seeds]
