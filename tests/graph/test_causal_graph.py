@@ -159,7 +159,7 @@ def test_required_edges_are_kept_first() -> None:
 
 
 def test_unknown_node_is_named(graph: CausalGraph) -> None:
-    with pytest.raises(KeyError, match="no node 'z'; the nodes are a, b, c"):
+    with pytest.raises(KeyError, match="unknown node 'z'; the nodes are a, b, c"):
         graph.parents("z")
 
 

@@ -92,7 +92,10 @@ def test_a_graph_allows_and_requires_its_edges() -> None:
         rules_of_graph(graph, NAMES, EdgeConstraints(required=[("age", "sex")]).rules(NAMES))
     with pytest.raises(ValueError, match="unknown node 'bmi' in the graph"):
         rules_of_graph(graph, ["age", "sex", "target"], anything)
-    with pytest.raises(ValueError, match="the graph has no node 'weight', which is a column or target of the table; its nodes are 'age'"):
+    with pytest.raises(
+        ValueError,
+        match="the graph has no node 'weight', which is a column or target of the table; its nodes are 'age'",
+    ):
         rules_of_graph(graph, [*NAMES, "weight"], anything)
 
 

@@ -324,7 +324,9 @@ def test_a_file_of_version_1_says_what_to_do(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as old:
         for name in ("manifest.json", "model.json", "arrays.safetensors"):
             old.writestr(name, "{}")
-    with pytest.raises(ModelFileError, match=r"written by castlereg 0\.1; fit the model and save it again with this version"):
+    with pytest.raises(
+        ModelFileError, match=r"written by castlereg 0\.1; fit the model and save it again with this version"
+    ):
         castlereg.load(path)
 
 

@@ -17,7 +17,7 @@ _FIRST_SWEEPS, _SWEEPS = 5, 2  # sweeps over all pairs, before the first graph a
 def graph_draws(graph: CausalGraph, n_draws: int, rng: np.random.Generator) -> list[Edges]:
     """Draw acyclic graphs in which each pair has an edge, and each edge its direction, with the graph's probabilities.
 
-    Pairs are independent, given that the graph is acyclic: one pair at a time is drawn again, without the directions that
+    Pairs are independent, given that the graph is acyclic: one pair at a time is drawn again, without directions that
     would close a cycle (Gibbs sampling). If probabilities are not known, all draws are the graph itself.
 
     Parameters

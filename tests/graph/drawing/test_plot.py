@@ -199,7 +199,7 @@ def test_neighbourhood_is_capped_and_starts_at_any_node(surroundings: CausalGrap
 
 
 def test_neighbourhood_rejects_what_it_cannot_do(surroundings: CausalGraph) -> None:
-    with pytest.raises(KeyError, match="no node 'z'"):
+    with pytest.raises(KeyError, match="unknown node 'z'"):
         neighbourhood(surroundings, "z")
     with pytest.raises(ValueError, match="got -1 and 0"):
         neighbourhood(surroundings, "y", -1, 0)

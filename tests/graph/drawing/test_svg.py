@@ -87,7 +87,7 @@ def test_edges_and_nodes_can_be_limited() -> None:
     some = to_svg(graph, nodes=["c", "a", "b"])
     assert labels(some) == set("abc")
     assert some.count("<polygon") == 2
-    with pytest.raises(KeyError, match="no node 'z'"):
+    with pytest.raises(KeyError, match="unknown node 'z'"):
         to_svg(graph, nodes=["a", "z"])
 
 
