@@ -100,7 +100,7 @@ def test_pictures(shap: Any) -> None:
     )
     assert classes.plot(output="small").get_xlabel().endswith("the probability of small")
     several = explain(CastleMultiOutput(**QUICK).fit(X, targets), X[:8], method="shap", n_repeats=1)
-    with pytest.raises(ValueError, match="several outputs; pass output=..., one of 'size', 'kind: large'"):
+    with pytest.raises(ValueError, match=r"several outputs; pass output=..., one of 'size', 'kind: large'"):
         several.plot()
     with pytest.raises(ValueError, match="output='price' is unknown"):
         several.values_frame("price")
