@@ -56,7 +56,7 @@ def write(page: Path) -> None:
 
 
 def main(pages: list[Path]) -> None:
-    """Write the output of pages, each run in a folder of its own."""
+    """Write the output of pages, each run in its own empty folder."""
     import matplotlib as mpl
 
     mpl.use("agg")

@@ -23,27 +23,27 @@ PAGES = [
 
 # What is not to be written, and what is written instead.
 GLOSSARY = {
-    r"gaps?": "missing values",
+    r"(?<!generalization )gaps?": "missing values",
     r"cells? (that are|that is) not there": "missing values",
     r"refus(e|es|ed|ing)": "raises, is rejected",
     r"(rows to stop by|stopped by)": "validation rows, early stopping",
-    r"(told|tell|tells|telling)": "predicted; shows, reports",
+    r"(is|are|was|were|be|been|being) (well |better |worse )?told": "is predicted",
     r"leans? on": "uses",
     r"hangs? (on|together)": "depends on, is related",
     r"measures? of cycles": "acyclicity function",
     r"edges? (is|are) worth": "edge strength",
     r"so many": "n",
     r"(can|could|to) be had": "is available",
-    r"of (its|their|your|our|one's) own": "its own",
-    r"(anew|likewise|whoever|whichever|wherever|thereof|hence)": "again; also; a sentence of its parts",
+    r"of (its|their|your|our|one's) own(?!\s+\w)": "its own",
+    r"(anew|likewise|whoever|thereof|hence)": "again; also; a sentence of its parts",
     r"beside": "next to, in addition to",
     r"(come|comes|stand|stands) twice": "is duplicated, appears twice",
     r"stands? (for|beside|alone)": "represents, is next to, is self-contained",
     r"(go|goes) (with|together)": "works with, can be combined with",
-    r"is no (?!(better|longer|more|less|worse|faster|slower|larger|smaller|higher|lower|later|data\b|graph\b|value\b|such\b))[a-z]+": "is not a",
+    r"(?<!there )is no (?!(\w+er|more|less|such)\b)[a-z]+": "is not a",
     r"[^.,:;(\n]+ (alone|else)(?=[.;)])": "only, otherwise",
     r"nothing is lost": "what is kept",
-    r"says? so": "reports it",
+    r"says so": "reports it",
     r"what an? [a-z]+ is worth": "strength",
 }
 WORDS = {re.compile(rf"(?<![\w`-]){pattern}(?![\w`-])", re.IGNORECASE): word for pattern, word in GLOSSARY.items()}
@@ -66,7 +66,7 @@ def offences(path: Path) -> list[str]:
     found = []
     for start, text in prose_of(path):
         for pattern, word in WORDS.items():
-            for match in pattern.finditer(re.sub(r"\s*\n\s*", lambda blank: "\n" + " " * 0, text)):
+            for match in pattern.finditer(text):
                 line = start + text[: match.start()].count("\n")
                 found.append(f"{path.relative_to(ROOT)}:{line}: {match[0].strip()!r}; write: {word}")
     return found
@@ -88,6 +88,9 @@ def test_offences_are_found(text: str, is_offence: bool) -> None:
     assert any(pattern.search(text) for pattern in WORDS) == is_offence
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_word_that_the_glossary_replaces(path: Path) -> None:
-    assert offences(path) == []
+def test_sources_have_no_word_that_the_glossary_replaces() -> None:
+    assert [offence for path in SOURCES for offence in offences(path)] == []
+
+
+def test_pages_have_no_word_that_the_glossary_replaces() -> None:
+    assert [offence for path in PAGES for offence in offences(path)] == []
