@@ -41,6 +41,7 @@ test: lint
 
 docs: $(VENV)/.docs
 	$(BIN)/python examples/gallery.py
+	$(BIN)/python examples/page_outputs.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 $(VENV)/.docs: $(VENV)/.kernels
