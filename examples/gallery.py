@@ -1,6 +1,6 @@
-"""Run the gallery and write its page, ``docs/gallery.md``, with what every example printed and drew.
+"""Run the gallery and write its page, ``docs/gallery.md``, with the output and the figures of every example.
 
-``make docs`` runs it. An example whose table is not there keeps the section and the pictures of its last run.
+``make docs`` runs it. An example whose table is missing keeps the section and the figures of its last run.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ hide: [navigation]
 
 # Gallery
 
-Seven examples, each a script that runs by itself: `python examples/housing.py` prints and draws what is shown here,
-into the folder `demo`. Some tables are looked for as [Datasets](datasets.md) says; an example whose table is not there
-says so. `make docs` runs all of them again and writes this page.
+Seven examples, each a standalone script: `python examples/housing.py` prints the output shown here and saves its
+figures to the folder `demo`. [Datasets](datasets.md) explains where some of the tables come from; an example whose
+table is missing prints a message. `make docs` runs all examples and rewrites this page.
 """
 
 
@@ -45,8 +45,8 @@ def main(page: Path = DOCS / "gallery.md", pictures: Path = DOCS / "images" / "g
         with tempfile.TemporaryDirectory() as folder:
             with contextlib.redirect_stdout(printed):
                 drawn = module.main(Path(folder))
-            if "CASTLEREG_DATA" in printed.getvalue():  # where to put a table that is not there
-                print(f"{name}: its section stays as it is. {printed.getvalue()}", file=sys.stderr)
+            if "CASTLEREG_DATA" in printed.getvalue():  # the message for a missing table
+                print(f"{name}: its section stays unchanged. {printed.getvalue()}", file=sys.stderr)
                 continue
             pictures.mkdir(parents=True, exist_ok=True)
             for path in drawn:
@@ -58,20 +58,20 @@ def main(page: Path = DOCS / "gallery.md", pictures: Path = DOCS / "images" / "g
 
 
 def sections(text: str) -> dict[str, str]:
-    """Cut the page into the sections of its examples."""
+    """Split the page into the sections of its examples."""
     parts = re.split(r"^<!-- (\w+) -->\n", text, flags=re.MULTILINE)
     return {name: body.rstrip("\n") + "\n" for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def section(module: ModuleType, printed: str, drawn: list[Path]) -> str:
-    """Write one example: what it is about, its pictures, what it printed, its main function."""
+    """Return the section of an example: description, figures, output and main function."""
     images = "\n\n".join(f"![{path.stem.replace('_', ' ')}](images/gallery/{path.name})" for path in drawn)
     printed = "\n".join(line.rstrip() for line in printed.strip("\n").splitlines())
     return f"{opening(module)}\n\n{images}\n\n```text\n{printed}\n```\n\n{excerpt(module)}"
 
 
 def opening(module: ModuleType) -> str:
-    """Make a heading and a paragraph of the docstring."""
+    """Turn the docstring into a heading and a paragraph."""
     title, text = inspect.getdoc(module).split("\n\n", 1)  # type: ignore[union-attr]
     return f"## {title.rstrip('.')}\n\n{text.strip().replace('``', '`')}"
 

@@ -1,8 +1,8 @@
-"""Healthcare: who has heart disease, how sure is that, and which columns are related.
+"""Healthcare: predict heart disease with its uncertainty, and find related columns.
 
-270 patients are few, and half of the columns are codes. Ten folds x four betas train as one program; the chosen
-beta's ten networks predict together, rule classes out (a set of both classes means "cannot tell"), and vote on every
-edge of the graph. Without the heart table the same runs on scikit-learn's breast cancer table.
+The table has only 270 patients, and half of the columns are codes. Ten folds x four betas train as one program. The ten
+networks of the chosen beta are averaged for predictions, rule out classes (a set of both classes means "uncertain"),
+and vote on every edge of the graph. Without the heart table, scikit-learn's breast cancer table is used.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from castlereg.paper.datasets import Dataset, load
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
-    """Fit, print and draw; return the pictures."""
+    """Fit, print and draw; return the figures."""
     table = heart_or_breast_cancer()
     X, X_new, y, y_new = train_test_split(table.X, table.y, test_size=0.3, stratify=table.y, random_state=0)
     model = CastleClassifierCV(search="paper", cv=10, max_epochs=max_epochs, random_state=0).fit(X, y)
@@ -28,17 +28,17 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     probability = np.asarray(model.predict_proba(X_new))
     sets = np.asarray(model.predict_set(X_new, coverage=0.9))
     truth = y_new.to_numpy()[:, None] == model.classes_
-    print(f"{table.name}: {len(X)} rows to learn from, {len(X_new)} new ones, chosen beta {model.reg_beta_:g}")
+    print(f"{table.name}: {len(X)} training rows, {len(X_new)} new rows, chosen beta {model.reg_beta_:g}")
     print(f"AUROC {roc_auc_score(y_new, probability[:, 1]):.3f}, log loss {log_loss(y_new, probability):.3f}")
-    print(f"one class left for {(sets.sum(axis=1) == 1).mean():.0%} of the new rows, and the true one", end=" ")
-    print(f"among those left for {(sets & truth).any(axis=1).mean():.0%} (asked for: 90 %)")
+    print(f"a single class for {(sets.sum(axis=1) == 1).mean():.0%} of the new rows; the set contains", end=" ")
+    print(f"the true class for {(sets & truth).any(axis=1).mean():.0%} (requested: 90 %)")
 
     graph = model.graph_
     edges = graph.edges()
-    beside = edges[(edges["cause"] == graph.target) | (edges["effect"] == graph.target)]
-    print(f"\nEdges at {graph.target} (how many of the networks have them, and this way round):")
-    print(beside.head(6).round(2).to_string(index=False))
-    print("Believe an edge; do not believe an arrow for its agreement alone.")
+    at_target = edges[(edges["cause"] == graph.target) | (edges["effect"] == graph.target)]
+    print(f"\nEdges at {graph.target} (shares of the networks that have the edge, and in this direction):")
+    print(at_target.head(6).round(2).to_string(index=False))
+    print("Trust the edges; agreement alone does not make a direction trustworthy.")
 
     ax = graph.plot(max_edges=18)
     ax.set_title(f"{table.name}: the 18 strongest edges", fontsize=11)
@@ -46,16 +46,16 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
 
 
 def heart_or_breast_cancer() -> Dataset:
-    """Load the heart table where it is, and say what runs instead where it is not."""
+    """Load the heart table or, if it is missing, print a message and load the breast cancer table."""
     try:
         return load("statlog_heart", download=False)
-    except FileNotFoundError as absent:
-        print(f"{absent}\nHere is the breast cancer table instead.\n")
+    except FileNotFoundError as missing:
+        print(f"{missing}\nUsing the breast cancer table instead.\n")
         return load("breast_cancer")
 
 
 def save(ax: mpl.axes.Axes, path: Path) -> Path:
-    """Write a picture."""
+    """Save a figure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     ax.figure.figure.savefig(path, dpi=110, bbox_inches="tight")
     plt.close("all")

@@ -1,10 +1,10 @@
-"""Knowledge: say what you know of the graph, edit what was learned, and train again.
+"""Knowledge: constrain the graph, edit the learned graph, and train again.
 
-Rows of the paper's example graph, where the truth is known. First the network knows nothing; then that X1 has no
-causes and that X8 and X9 come last; then two learned edges are edited by hand and the network is trained with the edges
-of that graph only. Knowledge makes the graph better, and here the prediction worse: X8 and X9 are effects of Y and
-predict it, and a network that must not use them knows less. Say what you know for the sake of the graph, or when
-such columns come too late to predict from.
+The rows come from the paper's example graph, so the truth is known. The first network has no constraints. The second
+has the constraints that X1 has no causes and that X8 and X9 come last. Then two learned edges are edited by hand, and
+the third network is trained with only the edges of that graph. Here, constraints improve the graph but not the
+predictions: X8 and X9 are effects of Y and help to predict it. Use such constraints to obtain a better graph, or if
+these columns are not yet available at prediction time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from castlereg.synthetic import KnownWorld, example_dag
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
-    """Fit three times, print and draw; return the pictures."""
+    """Fit three times, print and draw; return the figures."""
     world = KnownWorld(example_dag(), function="sine", noise_std=0.5)
     train, test = world.sample(500, random_state=3), world.sample(2000, random_state=4)
     X, y, X_new, y_new = train.drop(columns="Y"), train["Y"], test.drop(columns="Y"), test["Y"]
@@ -50,7 +50,7 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
 
 
 def strong(graph: CausalGraph) -> CausalGraph:
-    """Keep the edges that most of the networks have."""
+    """Keep the edges that most networks have."""
     weak = graph.edges().query("confidence < 0.5")
     for cause, effect in pairs(weak):
         graph = graph.without_edge(cause, effect)
@@ -58,29 +58,29 @@ def strong(graph: CausalGraph) -> CausalGraph:
 
 
 def corrected(graph: CausalGraph, truth: pd.DataFrame) -> CausalGraph:
-    """Take the strongest false edge out and put one missing edge in, as somebody would who knows these two better."""
+    """Remove the strongest false edge and add a missing edge, as a user who knows these two edges would."""
     false = [edge for edge in pairs(graph.edges()) if truth.loc[edge] == 0][:1]
     for cause, effect in false:
         graph = graph.without_edge(cause, effect)
-        print(f"taken out by hand: {cause} -> {effect}")
+        print(f"removed by hand: {cause} -> {effect}")
     true = [(cause, effect) for cause in truth.index for effect in truth.columns if truth.loc[cause, effect] != 0]
     missing = [edge for edge in true if edge not in pairs(graph.edges())]
     for cause, effect in missing[:1]:
         try:
             graph = graph.with_edge(cause, effect)
-        except ValueError:  # it would close a cycle with what was learned
+        except ValueError:  # it would close a cycle with learned edges
             continue
-        print(f"put in by hand: {cause} -> {effect}")
+        print(f"added by hand: {cause} -> {effect}")
     return graph
 
 
 def pairs(edges: pd.DataFrame) -> list[tuple[str, str]]:
-    """List cause and effect of edges."""
+    """List the edges as pairs of cause and effect."""
     return list(zip(edges["cause"], edges["effect"], strict=True))
 
 
 def draw(graph: CausalGraph, title: str, path: Path) -> Path:
-    """Write a picture."""
+    """Save a figure."""
     ax = graph.plot()
     ax.set_title(title, fontsize=11)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""Marketing: what a post will set in motion, from a table with text, a missing value and long tails.
+"""Marketing: predict the interactions with a post, from a table with text, a missing value and long tails.
 
-500 posts of a cosmetics brand. A few posts went around the world: one cell of 6334 among hundreds.
-``Recipe(scaling="robust")`` draws far values of the columns in, and the target is learned as a logarithm. The four
-regularizers share rows, folds and starting weights, so that what differs is the regularizer.
+500 posts of a cosmetics brand. A few posts went viral: one value of 6334 among values of a few hundred.
+``Recipe(scaling="robust")`` limits the influence of extreme values in the columns, and the model predicts the logarithm
+of the target. The four regularizers share rows, folds and initial weights, so only the regularizer differs.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ METHODS = ("Baseline", "L1", "MixUp", "CASTLE")
 
 
 def main(folder: Path, max_epochs: int = 200, n_splits: int = 3, methods: Sequence[str] = METHODS) -> list[Path]:
-    """Fit, compare, print and draw; return the pictures, none where the table is not there."""
+    """Fit, compare, print and draw; return the figures, none if the table is missing."""
     try:
         table = load("facebook_metrics", download=False)
-    except FileNotFoundError as absent:
-        print(f'{absent}\nOr run load("facebook_metrics") once with a network.')
+    except FileNotFoundError as missing:
+        print(f'{missing}\nOr run load("facebook_metrics") once with internet access.')
         return []
     X = table.X.rename(columns=shortened)
     y = np.log1p(table.y).rename("log interactions")
     result = compare(X, y, methods=methods, cv=5, n_splits=n_splits, max_epochs=max_epochs, random_state=0)
     print(result.to_frame().drop(columns="seconds").round(3).to_string())
-    print("MSE 1 is no better than guessing the mean.")
+    print("An MSE of 1 is no better than predicting the mean.")
 
     X, X_new, y, y_new = train_test_split(X, y, test_size=0.2, random_state=0)
     print("\nMean of five fold networks on another split, by scaling of the columns:")
@@ -51,15 +51,15 @@ def main(folder: Path, max_epochs: int = 200, n_splits: int = 3, methods: Sequen
 
 
 def shortened(column: str) -> str:
-    """Shorten the export's long names, for the picture."""
-    long = {
+    """Shorten long column names for the figure."""
+    short = {
         "Lifetime Post Total Reach": "reach",
         "Lifetime Post Total Impressions": "impressions",
         "Lifetime Post Impressions by people who have liked your Page": "impressions, fans",
         "Lifetime Post reach by people who like your Page": "reach, fans",
         "Lifetime People who have liked your Page and engaged with your post": "engaged fans",
     }
-    return long.get(column, column.removeprefix("Lifetime ").lower())
+    return short.get(column, column.removeprefix("Lifetime ").lower())
 
 
 if __name__ == "__main__":

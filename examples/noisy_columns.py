@@ -1,9 +1,9 @@
 """Many noisy columns, few rows: where CASTLE pays.
 
-Fifteen nodes of a random graph with strong edges, twenty columns of pure noise beside them, 300 rows. All networks
-share folds, seeds and the small start of the input layers, so the difference is the regularizer's. The true graph is
-known: the picture shows the weight that the target's sub-network gives to columns near it and to noise. A few draws
-show the direction, not a mean with an error bar; the page [when CASTLE pays](when_it_pays.md) has those.
+Fifteen nodes of a random graph with strong edges, twenty additional columns of pure noise, 300 rows. All networks share
+folds, seeds and the small initialization of the input layers, so only the regularizer differs. The true graph is known:
+the figure shows the edge weights into the target from columns near it and from noise. A few draws only show a tendency;
+the page [when CASTLE pays](when_it_pays.md) has means with error bars.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from castlereg.synthetic import KnownWorld, random_dag, weighted_dag
 
 
 def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
-    """Fit every draw, print and draw; return the pictures."""
+    """Fit every draw, print and draw; return the figures."""
     rows, weights = [], []
     for seed in range(n_draws):
         dag = weighted_dag(random_dag(15, 45, random_state=seed), 2.0, 4.0, random_state=seed)
@@ -57,14 +57,14 @@ def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
 
 
 def draw(weights: pd.DataFrame, path: Path) -> Path:
-    """Draw every weight into the target by what its column truly is."""
+    """Draw every weight into the target by the true role of its column."""
     labels = {"near": "parents, children,\nspouses", "elsewhere": "other nodes", "noise": "noise columns"}
     rng = np.random.default_rng(0)
     figure, ax = plt.subplots(figsize=(6.5, 3.4), layout="constrained")
-    for place, (kind, colour) in enumerate(zip(labels, ("#d9480f", "#52616f", "#9aa5b1"), strict=True)):
-        mine = weights.loc[weights["kind"] == kind, "weight"]
-        ax.scatter(place + rng.uniform(-0.18, 0.18, len(mine)), mine, s=16, alpha=0.7, color=colour, lw=0)
-        ax.hlines(mine.median(), place - 0.3, place + 0.3, color=colour, lw=2)
+    for position, (kind, colour) in enumerate(zip(labels, ("#d9480f", "#52616f", "#9aa5b1"), strict=True)):
+        of_kind = weights.loc[weights["kind"] == kind, "weight"]
+        ax.scatter(position + rng.uniform(-0.18, 0.18, len(of_kind)), of_kind, s=16, alpha=0.7, color=colour, lw=0)
+        ax.hlines(of_kind.median(), position - 0.3, position + 0.3, color=colour, lw=2)
     ax.set(xticks=range(3), xticklabels=labels.values(), ylabel="learned weight into the target", ylim=(0, None))
     ax.spines[["top", "right"]].set_visible(False)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Let Optuna choose strengths, learning rate and width, and give up hopeless trials after a fold or two.
+"""Let Optuna choose strengths, learning rate and width, and stop poor trials after a fold or two.
 
 Each trial is cross-validated fold by fold. After every fold it reports the mean score so far, and Optuna's median
 pruner stops trials that are behind the others at the same fold. Needs ``pip install optuna``.
@@ -47,7 +47,7 @@ def cross_validated(trial: optuna.trial.BaseTrial, X: pd.DataFrame, y: pd.Series
 
 
 def main(n_trials: int = 20, max_epochs: int = 30) -> optuna.Study:
-    """Search, print what was tried, and compare with the defaults on rows that the search has not seen."""
+    """Search, print the trials, and compare the best one with the defaults on held-out rows."""
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0)
     optuna.logging.set_verbosity(optuna.logging.WARNING)

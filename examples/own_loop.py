@@ -30,12 +30,12 @@ State = tuple[Parameters, optax.OptState]
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
-    """Train, print and draw; return the pictures."""
+    """Train, print and draw; return the figures."""
     rows = KnownWorld(example_dag(), function="sine", noise_std=0.5).sample(1000, random_state=0)
-    rows = rows[[*rows.columns.drop("Y"), "Y"]]  # a target stands after all features
+    rows = rows[[*rows.columns.drop("Y"), "Y"]]  # targets come after all features
     table = ((rows - rows.mean()) / rows.std()).to_numpy(np.float32)
     layout = Layout((*(Node() for _ in rows.columns[1:]), Node(target=True)))
-    mask = jnp.asarray(layout.edge_mask())  # no node sees itself
+    mask = jnp.asarray(layout.edge_mask())  # no node predicts itself
     optimizer = optax.adam(1e-3)
 
     def loss(parameters: Parameters, x: Array) -> tuple[Array, dict[str, Array]]:
@@ -59,10 +59,11 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
 
     trained = mask_inputs(state[0], mask)
     weights = np.sqrt(np.asarray(squared_adjacency(trained.input_weights, layout), np.float64))
-    cut = weakest_strong_weight(weights)  # the split that separates strong from weak best
+    cut = weakest_strong_weight(weights)  # best separation of strong and weak edges
     graph = CausalGraph.from_weights(weights, list(rows.columns), target="Y", threshold=cut)
     print(
-        f"\n{graph.dropped_weight:.0%} of the weight above {cut:.3f} closed cycles and was cut; parents of Y: ", end=""
+        f"\n{graph.dropped_weight:.0%} of the edge weight above {cut:.3f} closed cycles and was cut; parents of Y: ",
+        end="",
     )
     print(", ".join(graph.parents("Y")) or "none", "(truth: X2, X3)")
     return [draw(history, graph, folder / "own_loop.png")]

@@ -20,7 +20,7 @@ from fastapi import FastAPI, HTTPException
 
 import castlereg
 
-MOST_ROWS = 10_000  # of a request
+MOST_ROWS = 10_000  # per request
 
 
 def create_app(path: str | os.PathLike[str]) -> FastAPI:
@@ -31,7 +31,7 @@ def create_app(path: str | os.PathLike[str]) -> FastAPI:
 
     @app.get("/health")
     def health() -> dict[str, Any]:
-        """Report what is served."""
+        """Describe the served model."""
         return {"status": "ok", "model": type(model).__name__, "columns": columns}
 
     @app.post("/predict")

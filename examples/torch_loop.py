@@ -1,7 +1,7 @@
-"""CASTLE in plain PyTorch: a training loop of your own on the diabetes table.
+"""CASTLE in plain PyTorch: a custom training loop on the diabetes table.
 
-``castlereg.torch`` has the network and the objective; the loop, the optimizer and early stopping are yours. The edges
-of the trained network become a graph.
+``castlereg.torch`` provides the network and the objective; you write the loop, the optimizer and early stopping. The
+edge weights of the trained network become a graph.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LAYOUT = Layout((Node(), Node("binary"), *[Node()] * 8, Node(target=True)))  # s
 
 
 def train(network: CastleNetwork, rows: Batch, validation: Batch, seed: int = 0, max_epochs: int = 200) -> None:
-    """Train until the validation error has not fallen for 30 epochs; keep the weights of the best epoch."""
+    """Train until the validation error has not improved for 30 epochs; keep the weights of the best epoch."""
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
     order = torch.Generator().manual_seed(seed)
     best, best_error, best_epoch = network.state_dict(), math.inf, 0
@@ -49,8 +49,8 @@ def main(max_epochs: int = 200) -> tuple[float, CausalGraph]:
     """Train, print the test error and the graph, and return both."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     table = X.assign(sex=X["sex"] - 1, progression=y)
-    rest, held_out = train_test_split(table, random_state=0)
-    parts = *train_test_split(rest, test_size=0.1, random_state=0), held_out
+    training, held_out = train_test_split(table, random_state=0)
+    parts = *train_test_split(training, test_size=0.1, random_state=0), held_out
     by = standardization(parts[0], LAYOUT)
     rows, validation, test = (Batch.of_table(part, LAYOUT, by) for part in parts)
     network = CastleNetwork(LAYOUT, (11, 11), seed=0, null_loss=by.null_loss)

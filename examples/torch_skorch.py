@@ -1,6 +1,6 @@
-"""CASTLE in skorch: the objective in an estimator of PyTorch, in a pipeline and a grid search of scikit-learn.
+"""CASTLE in skorch: the objective in a PyTorch estimator, with a pipeline and a grid search of scikit-learn.
 
-skorch has the loop, the batches and the callbacks. Two methods say what is trained: the loss, and what predicts.
+skorch provides the loop, the batches and the callbacks. Two methods define the training loss and the predictions.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from castlereg.torch import Batch, CastleNetwork, castle_loss, input_graph
 
 
 class CastleNet(NeuralNetRegressor):  # type: ignore[misc, unused-ignore]
-    """A regressor whose training loss is CASTLE's and whose predictions are those of the target's sub-network."""
+    """A regressor with the training loss of CASTLE and the predictions of the target's sub-network."""
 
     def __init__(self, *args: Any, reg_beta: float = 0.01, **options: Any) -> None:
         self.reg_beta = reg_beta
         super().__init__(*args, **options)
 
     def infer(self, x: Tensor, **options: Any) -> Tensor:
-        """Predict the target; its own channel, the last one, is never seen by its sub-network."""
+        """Predict the target; its sub-network never uses its channel, the last one."""
         return self.module_.target_outputs(pad(x, (0, 1)))[:, 0]
 
     def get_loss(self, y_pred: Tensor, y_true: Tensor, X: Tensor, training: bool = False) -> Tensor:
@@ -45,7 +45,7 @@ def main(max_epochs: int = 200) -> float:
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     table = X.assign(progression=y).astype(np.float32)
     train, test = train_test_split(table, random_state=0)
-    manual_seed(0)  # of the order of the batches
+    manual_seed(0)  # for the order of the batches
     net = CastleNet(
         CastleNetwork,
         module__layout=X.shape[1],

@@ -1,10 +1,10 @@
-"""What if: one arrow decides whether advertising helps, and you know which way it points.
+"""What if: the direction of one edge decides whether advertising helps, and you know this direction.
 
-800 shops, each column as its deviation from the mean of the chain. Busy streets need no advertising, so head office
-advertises where footfall is low: shops that advertise more sell less. Does advertising lower the sales? The rows cannot
-say whether footfall leads to advertising or advertising to footfall. The answer has a wide band, because it averages
-over both. You know that footfall was counted before the shops opened. With that arrow reversed the answer is clear, and
-right: these rows come from known equations, so that the truth can be printed beside it.
+800 shops; each column is the deviation from the mean of the chain. Busy streets need no advertising, so head office
+advertises where footfall is low: shops that advertise more sell less. Does advertising lower sales? The rows do not
+determine whether footfall leads to advertising or advertising to footfall. The answer averages over both directions, so
+its band is wide. But you know that footfall was counted before the shops opened. With this edge reversed, the answer is
+clear and correct: the rows come from known equations, so the truth can be printed next to it.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ ARROWS = {
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
-    """Fit, ask, reverse an arrow, ask again; return the pictures."""
+    """Fit, estimate effects, reverse an edge and estimate again; return the figures."""
     truth = shops()
-    rows = truth.sample(800, random_state=1)  # a draw whose learned arrow is wrong, as in five of the seeds 0 to 7
+    rows = truth.sample(800, random_state=1)  # the learned direction is wrong, as with five of the seeds 0 to 7
     X, y = rows.drop(columns="sales"), rows["sales"]
     model = CastleRegressor(objective="graph", max_epochs=max_epochs, random_state=0).fit(X, y)
-    print("Edges on whose direction the rows say little:")
+    print("Edges whose direction is uncertain:")
     print(
         model.graph_.uncertain_edges()[["cause", "effect", "confidence", "direction"]].round(2).to_string(index=False)
     )
 
-    learned = model.structural_model()  # averages over graphs that may be true
+    learned = model.structural_model()  # averages over plausible graphs
     edited = model.graph_.reversed_edge("advertising", "footfall")  # footfall was counted before the shops opened
     worlds = {
         "the arrow may point either way": learned,
@@ -49,10 +49,10 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
         "footfall -> advertising": model.structural_model(graph=edited),
         "truth": truth,
     }
-    print("\nOne unit more of advertising changes the mean sales by")
+    print("\nEffect of one more unit of advertising on mean sales:")
     for name, world in worlds.items():
         print(f"  {changes(world)}  {name}")
-    print("\nAdvertising in all shops one unit above the mean, and prices one unit below:")
+    print("\nAdvertising one unit above the mean in all shops, prices one unit below:")
     do = {"advertising": 1.0, "price": -1.0}
     print(worlds["footfall -> advertising"].what_if(do, "sales").summary())
     print(f"Truth: {truth.what_if(do, 'sales').after.estimate[0]:.2f}.")
@@ -71,14 +71,16 @@ def shops() -> KnownWorld:
     dag = pd.DataFrame(0.0, index=names, columns=names)
     for arrow, weight in ARROWS.items():
         dag.loc[arrow] = weight
-    noise = dict.fromkeys(["price", "visitors", "sales"], "laplace")  # the others are Gaussian: no trace of a direction
+    noise = dict.fromkeys(
+        ["price", "visitors", "sales"], "laplace"
+    )  # the others are Gaussian, so their direction is not identifiable
     return KnownWorld(
         dag, function="linear", noise=noise, noise_std={"advertising": 0.6, "visitors": 0.7, "sales": 0.5}
     )
 
 
 def changes(world: StructuralModel) -> str:
-    """Write what one unit of advertising does, with its band."""
+    """Format the effect of one unit of advertising, with its band."""
     effect = world.effect("advertising", "sales", by=1.0)
     (row,) = effect.to_frame().itertuples()
     band = "" if pd.isna(row.low) else f"({row.low:+.2f} to {row.high:+.2f})"
@@ -106,7 +108,7 @@ def draw_graph(world: StructuralModel, path: Path) -> Path:
 
 
 def save(figure: Figure, path: Path) -> Path:
-    """Write a picture."""
+    """Save a figure."""
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=90, bbox_inches="tight")
     plt.close("all")

@@ -248,8 +248,8 @@ Prediction errors of the searches of castlereg, compared with widely used models
 **Cells.** {len(SOURCES)} tables, each in three versions: with its original columns, with {ADDED} additional random
 columns per original column, and with {ADDED} noisy copies of each column (noise of {COPY_NOISE:g} standard
 deviations; in text columns, {100 * COPY_CHANGED:.0f} % of the values are redrawn). Models are trained on
-100, 300 and all training rows, and tested on a random fifth of the rows. The error is the mean squared error in units of the target's variance, or
-1 - AUROC.
+100, 300 and all training rows, and tested on a random fifth of the rows. The error is the mean
+squared error in units of the target's variance, or 1 - AUROC.
 **Rivals** use their default settings and the same rows. The settings of the pools were chosen on other splits of
 {settings}; {others} were not used for this.
 

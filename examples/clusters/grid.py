@@ -1,6 +1,6 @@
 """A grid of fits as work items: in one process, in several, on Dask, on Ray, or in a SLURM array.
 
-Every call goes on with what is in the folder, and any number of them may share it::
+Every call continues from the results in the folder, and any number of calls can share it::
 
     python examples/clusters/grid.py results
     python examples/clusters/grid.py results --jobs 2
@@ -24,7 +24,7 @@ from castlereg.work import run_items
 
 
 def fit(item: dict[str, Any]) -> float:
-    """Fit one network; return R2 on rows that it has not seen."""
+    """Fit one network; return R2 on held-out rows."""
     from sklearn.datasets import load_diabetes
     from sklearn.model_selection import train_test_split
 
@@ -44,7 +44,7 @@ def items(n_splits: int, epochs: int) -> list[dict[str, Any]]:
 
 @contextmanager
 def workers(dask: str | None, ray: str | None) -> Iterator[None]:
-    """Have joblib use a cluster, if one is given."""
+    """Run joblib on a cluster, if an address is passed."""
     if dask is not None:
         from distributed import Client
 
@@ -63,14 +63,14 @@ def workers(dask: str | None, ray: str | None) -> Iterator[None]:
 
 
 def main(arguments: list[str]) -> None:
-    """Run what is left of the grid, and print its best options."""
+    """Run the remaining fits of the grid, and print the best options."""
     parser = argparse.ArgumentParser(description="Fit a grid of networks, together with others that share the folder.")
-    parser.add_argument("folder", help="Of the results; on several machines, one that all of them see.")
+    parser.add_argument("folder", help="Folder of the results; with several machines, a shared one.")
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=50)
-    parser.add_argument("--jobs", type=int, help="Processes of this machine.")
-    parser.add_argument("--dask", metavar="ADDRESS", help="Of a Dask scheduler.")
-    parser.add_argument("--ray", metavar="ADDRESS", help="Of a Ray cluster: an address, auto, or local for a new one.")
+    parser.add_argument("--jobs", type=int, help="Number of processes on this machine.")
+    parser.add_argument("--dask", metavar="ADDRESS", help="Address of a Dask scheduler.")
+    parser.add_argument("--ray", metavar="ADDRESS", help="Address of a Ray cluster, auto, or local for a new one.")
     given = parser.parse_args(arguments)
     listed = items(given.splits, given.epochs)
     with workers(given.dask, given.ray):

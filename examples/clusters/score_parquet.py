@@ -1,8 +1,8 @@
 """Predict a folder of Parquet files with a saved model, on Dask: one output file per input file.
 
 The model is exported to ONNX once. Each file is a work item, read and written in pieces; its output appears when it is
-complete. A call that was stopped goes on where it was, and files that are new, have changed or lost their output are
-scored by the next one. All machines must see the folders::
+complete. A stopped call can be continued; the next call scores files that are new, have changed or lost their output.
+All machines must have access to the folders::
 
     python examples/clusters/score_parquet.py rent.castle flats predicted --workers 2
     python examples/clusters/score_parquet.py rent.castle flats predicted --scheduler tcp://10.0.0.1:8786
@@ -25,11 +25,11 @@ from joblib import parallel_config
 import castlereg
 from castlereg.work import item_key, run_items
 
-ROWS = 100_000  # at a time
+ROWS = 100_000  # per batch
 
 
 def score(item: dict[str, Any]) -> int:
-    """Predict the rows of one file; return how many."""
+    """Predict the rows of one file; return their number."""
     import onnxruntime
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -78,20 +78,20 @@ def items(model: Path, inputs: Path, outputs: Path) -> list[dict[str, Any]]:
 
 
 def main(arguments: list[str]) -> None:
-    """Score the files that are not scored yet."""
+    """Predict the files without a prediction."""
     parser = argparse.ArgumentParser(description="Predict a folder of Parquet files.")
-    parser.add_argument("model", type=Path, help="File that castlereg.save wrote.")
+    parser.add_argument("model", type=Path, help="Model file, written by castlereg.save.")
     parser.add_argument("inputs", type=Path, help="Folder of Parquet files.")
-    parser.add_argument("outputs", type=Path, help="Folder of predictions.")
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="Of a Dask scheduler; by default a new one is started.")
-    parser.add_argument("--workers", type=int, default=2, help="Processes of a new cluster on this machine.")
+    parser.add_argument("outputs", type=Path, help="Folder for the predictions.")
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="Address of a Dask scheduler (default: start one).")
+    parser.add_argument("--workers", type=int, default=2, help="Number of processes of a new cluster on this machine.")
     given = parser.parse_args(arguments)
     from distributed import Client, LocalCluster
 
     listed = items(*(path.resolve() for path in (given.model, given.inputs, given.outputs)))
     folder = given.outputs / "items"
     for item in listed:
-        if not Path(item["output"]).exists():  # somebody has deleted it
+        if not Path(item["output"]).exists():  # the output was deleted
             (folder / f"{item_key(item)}.json").unlink(missing_ok=True)
     options = {"n_workers": given.workers, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with (
