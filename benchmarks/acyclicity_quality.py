@@ -1,4 +1,4 @@
-"""What the acyclicity function does to held-out error and graph: CASTLE on random graphs of smooth functions and sines.
+"""Effect of the acyclicity function on held-out error and graph: CASTLE on random graphs of smooth functions and sines.
 
 ``python -m benchmarks.acyclicity_quality [n_nodes n_rows n_graphs]``; the error is a share of the target's variance.
 """

@@ -71,7 +71,7 @@ def _gradient_and_value(name: str) -> Callable[[Array], Array]:
 
 
 def run(sizes: tuple[int, ...] = SIZES, repeats: int = 7) -> pd.DataFrame:
-    """Return the table; each figure is the best of some runs, those of one round side by side."""
+    """Return the table; each figure is the best of several runs; the runs of a round alternate."""
     prepare_jax()
     table = []
     for n_nodes in sizes:

@@ -1,4 +1,4 @@
-"""Figures of the code: how long the method is, how many modules a fit passes, how large the package is.
+"""Figures of the code: how long the method is, how many modules a fit uses, how large the package is.
 
 Run ``python -m benchmarks.code_figures [folder of src]``; with the ``src`` of another version, figures of that.
 """
@@ -34,7 +34,7 @@ _PAPER = ("paper", "experiments", "datasets", "bound.py")  # the last three: whe
 
 
 def modules_on_the_road(src: Path) -> list[str]:
-    """Return the modules of castlereg of which ``CastleRegressorCV.fit`` calls a function."""
+    """Return the modules of castlereg that ``CastleRegressorCV.fit`` calls functions of."""
     run = subprocess.run(
         [sys.executable, "-c", _ROAD], check=True, capture_output=True, text=True, env={"PYTHONPATH": str(src)}
     )

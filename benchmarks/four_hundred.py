@@ -1,4 +1,4 @@
-"""400 columns of width 32, batches of 32: a step, the time until training runs, and prediction, against their peers."""
+"""400 columns of width 32, batches of 32: a step, the time until training starts, and prediction; with peers."""
 
 from __future__ import annotations
 

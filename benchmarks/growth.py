@@ -27,7 +27,7 @@ _FIT_FROM = {"features, all reconstructed": 50, "features, 20 a step": 50, "rows
 
 
 def measure(curve: str, size: int) -> dict[str, float]:
-    """Train in this process; return seconds an epoch and the peak memory in MiB."""
+    """Train in this process; return seconds per epoch and the peak memory in MiB."""
     stack = _stack(curve, size)
     stack.train()
     seconds = min(stack.train() for _ in range(2)) / stack.epochs
@@ -53,7 +53,7 @@ def peak_memory() -> float:
 
 
 def run() -> pd.DataFrame:
-    """Return the table; each point is a process of its own."""
+    """Return the table; each point is a separate process."""
     table = []
     for curve, sizes in CURVES.items():
         for size in sizes:
@@ -68,7 +68,7 @@ def run() -> pd.DataFrame:
 
 
 def exponents(table: pd.DataFrame) -> pd.Series:
-    """Fit seconds = c * size**e, where the fixed costs no longer count; return e of every curve."""
+    """Fit seconds = c * size**e where fixed costs are negligible; return e of every curve."""
     slopes = {}
     for curve, points in table.groupby("curve", sort=False):
         far = points[points["size"] >= _FIT_FROM.get(str(curve), 1)]

@@ -1,4 +1,4 @@
-"""Rows a second and peak memory as the table grows longer: in memory, and from a file of Parquet."""
+"""Rows per second and peak memory as the table grows longer: in memory, and from a Parquet file."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def compile_programs(n_rows: int, path: Path) -> None:
 
 
 def write(n_rows: int, path: str) -> None:
-    """Write the table into a file, in a process of its own."""
+    """Write the table to a file, in a separate process."""
     X, y = table(n_rows)
     pd.DataFrame(X, columns=[f"x{j}" for j in range(N_FEATURES)]).assign(y=y).to_parquet(path, row_group_size=100_000)
 
 
 def run() -> pd.DataFrame:
-    """Return the table; each point is a process of its own."""
+    """Return the table; each point is a separate process."""
     points = []
     for source in ("memory", "file"):
         for n_rows in ROWS:

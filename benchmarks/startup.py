@@ -37,7 +37,7 @@ def _seconds(arguments: list[str], cache: str) -> float:
 
 
 def run(repeats: int = 5) -> pd.DataFrame:
-    """Return the table; each figure is the best of some runs, those of one round side by side."""
+    """Return the table; each figure is the best of several runs; the runs of a round alternate."""
     seconds: dict[str, list[float]] = {name: [] for name in [*_STARTS, *_FITS]}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as cache:

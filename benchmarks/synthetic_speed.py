@@ -28,7 +28,7 @@ def _normals() -> object:
 
 
 def run(repeats: int = 30) -> pd.DataFrame:
-    """Return the table; each figure is the best of some runs, those of one round side by side."""
+    """Return the table; each figure is the best of several runs; the runs of a round alternate."""
     complete = N_NODES * (N_NODES - 1) // 2
     # Weights of 0.1 keep the sums of a complete graph, up to 149 of them, where the functions are not flat.
     graphs = {

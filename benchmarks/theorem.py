@@ -1,4 +1,4 @@
-"""Theorem 1 on trained networks: does it hold, what does it say, and do the steps of its proof hold.
+"""Theorem 1 on trained networks: whether it holds, how tight it is, and whether the steps of its proof hold.
 
 ``python -m benchmarks.theorem [FIGURE]`` prints three tables, and writes the picture of the first bound.
 """
@@ -75,7 +75,7 @@ def orders(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def perturbations(n_draws: int = 200) -> pd.DataFrame:
-    """Return how far outputs really move against gamma, and spectral norms of noise against the proof's."""
+    """Return the actual change of outputs compared with gamma, and spectral norms of noise compared with the proof."""
     X, y = _rows(example_dag(), 200, 0)
     rng = np.random.default_rng(0)
     table = []

@@ -1,4 +1,4 @@
-"""Timings as files, one per benchmark, which the page on speed is made of."""
+"""Timings as files, one per benchmark; the page on speed is written from them."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def measure(case: str, picture: Path | None = None) -> dict[str, float]:
 
 
 def run() -> pd.DataFrame:
-    """Return the table; each case is a process of its own."""
+    """Return the table; each case is a separate process."""
     table = []
     for case in CASES:
         out = subprocess.run(

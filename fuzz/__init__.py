@@ -1,4 +1,4 @@
-"""A robustness campaign: odd tables, damaged files, killed commands, limits and threads, each case a seed.
+"""A robustness campaign: odd tables, damaged files, killed commands, limits and threads, one seed per case.
 
-``python -m fuzz`` runs it and goes on where it was; ``docs/robustness.md`` shows what it counted and found.
+``python -m fuzz`` runs the campaign and continues a stopped one; ``docs/robustness.md`` shows its counts and findings.
 """

@@ -12,17 +12,25 @@ from fuzz.page import record
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run parts, or one case; return 1 if there are findings."""
+    """Run parts or a single case; return 1 if there are findings."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # messages may hold what no encoding has
-    parser = argparse.ArgumentParser(prog="python -m fuzz", description="Robustness campaign; a rerun goes on.")
-    parser.add_argument("--part", action="append", choices=PARTS, help="part to run; repeat it for several (all)")
-    parser.add_argument("--count", type=int, help="cases of each part (by default: those of a whole campaign)")
-    parser.add_argument("--seconds", type=float, help="stop each part after this time")
-    parser.add_argument("--jobs", type=int, default=2, help="cases side by side (2)")
-    parser.add_argument("--output", type=Path, default=Path("fuzz-results"), help="folder of the logs (fuzz-results)")
-    parser.add_argument("--seed", type=int, help="run only this case, here, and show what happens")
-    parser.add_argument("--record", action="store_true", help="write the figures to fuzz/results.json and the docs")
+        sys.stdout.reconfigure(
+            errors="backslashreplace"
+        )  # messages may contain characters that the encoding does not support
+    parser = argparse.ArgumentParser(
+        prog="python -m fuzz", description="Run the robustness campaign; a rerun continues it."
+    )
+    parser.add_argument("--part", action="append", choices=PARTS, help="part to run; repeat for several (default: all)")
+    parser.add_argument("--count", type=int, help="number of cases per part (default: those of a full campaign)")
+    parser.add_argument("--seconds", type=float, help="time limit of each part")
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel cases (default: 2)")
+    parser.add_argument(
+        "--output", type=Path, default=Path("fuzz-results"), help="folder for the logs (default: fuzz-results)"
+    )
+    parser.add_argument("--seed", type=int, help="run only this case in this process, and print its result")
+    parser.add_argument(
+        "--record", action="store_true", help="write the figures to fuzz/results.json and docs/robustness.md"
+    )
     given = parser.parse_args(arguments)
     parts = [PARTS[name] for name in given.part or PARTS]
     if given.seed is not None:
@@ -36,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         count = part.count if given.count is None else given.count
         logs[part.name] = run(part, given.output, count=count, jobs=given.jobs, seconds=given.seconds)
     for name, log in logs.items():
-        counted = ", ".join(f"{number:,} {what}" for what, number in sorted(log.totals().items()))
+        counted = ", ".join(f"{number:,} {counted_name}" for counted_name, number in sorted(log.totals().items()))
         print(f"{name:8} {len(log.answers):,} cases, {len(log.findings())} findings; {counted}")
         for answer in log.findings()[:20]:
             print(f"    --part {name} --seed {answer['seed']}: {answer['finding'].splitlines()[0][:200]}")

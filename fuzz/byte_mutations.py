@@ -1,4 +1,4 @@
-"""Ways to damage bytes, whatever they are."""
+"""Ways to damage bytes of any content."""
 
 from __future__ import annotations
 

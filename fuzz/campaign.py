@@ -1,4 +1,4 @@
-"""Run the cases of a part in worker processes, and log every answer at once."""
+"""Run the cases of a part in worker processes, and log every answer immediately."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class Part:
 
     name: str
     about: str
-    count: int  # cases of a whole campaign
-    limit: float = 60.0  # seconds of a case, beyond which it hangs
-    recycle: int = 300  # cases of a worker process
+    count: int  # cases of a full campaign
+    limit: float = 60.0  # seconds per case; a longer case counts as hanging
+    recycle: int = 300  # cases per worker process
 
 
 PARTS = {
     part.name: part
     for part in (
-        Part("tables", "tables through fit, predict, save, load and ONNX", 10_000, recycle=600),
-        Part("files", "chains of damaged or edited model files through load", 5_000, recycle=500),
-        Part("csv", "chains of damaged table files through TableFile", 5_000, recycle=500),
-        Part("kills", "commands killed while they run", 150, limit=300, recycle=50),
-        Part("limits", "commands short of disk, memory or permissions", 110, limit=300, recycle=40),
+        Part("tables", "unusual tables: fit, predict, save, load and ONNX", 10_000, recycle=600),
+        Part("files", "loading of damaged or edited model files", 5_000, recycle=500),
+        Part("csv", "reading of damaged table files", 5_000, recycle=500),
+        Part("kills", "commands that are killed while they run", 150, limit=300, recycle=50),
+        Part("limits", "commands without enough disk, memory or permissions", 110, limit=300, recycle=40),
         Part("threads", "models used by 50 threads", 20, limit=300, recycle=20),
         Part("native", "random networks trained by the native engine", 2_000, recycle=1_000),
     )
@@ -49,7 +49,7 @@ PARTS = {
 
 
 class Log:
-    """Answers of a part, one line of JSON each; the last line of a seed counts."""
+    """Answers of a part, one line of JSON each; only the last line of a seed counts."""
 
     def __init__(self, folder: Path, part: str) -> None:
         self.path = folder / f"{part}.jsonl"
@@ -67,14 +67,14 @@ class Log:
         self._lock = threading.Lock()
 
     def add(self, answer: dict[str, Any]) -> None:
-        """Keep an answer, also when this process is killed afterwards."""
+        """Store an answer, so it survives if this process is killed."""
         with self._lock:
             self.answers[answer["seed"]] = answer
             self._file.write(json.dumps(answer) + "\n")
             self._file.flush()
 
     def waiting(self, count: int) -> list[int]:
-        """Return the seeds that have no answer, or a finding that may have been fixed since."""
+        """Return the seeds without an answer, or with a finding that may be fixed by now."""
         return [seed for seed in range(count) if "finding" in self.answers.get(seed, {"finding": ""})]
 
     def findings(self) -> list[dict[str, Any]]:
@@ -82,14 +82,14 @@ class Log:
         return [answer for _, answer in sorted(self.answers.items()) if "finding" in answer]
 
     def totals(self) -> Counter[str]:
-        """Add up what the cases counted."""
+        """Sum the counts of all cases."""
         totals: Counter[str] = Counter()
         for answer in self.answers.values():
             totals.update(answer.get("counts", {}))
         return totals
 
     def seconds(self) -> float:
-        """Add up the time of all cases."""
+        """Sum the time of all cases."""
         return sum(answer["seconds"] for answer in self.answers.values())
 
 
@@ -102,7 +102,7 @@ class Worker:
         self._n_cases = 0
 
     def answer(self, seed: int) -> dict[str, Any]:
-        """Run a case; a process that ends or takes too long is a finding."""
+        """Run a case; a process that crashes or takes too long is a finding."""
         process = self._started()
         assert process.stdin is not None and process.stdout is not None
         start = time.perf_counter()
@@ -119,8 +119,10 @@ class Worker:
             answer: dict[str, Any] = json.loads(line)
             return answer
         self.stop(kill=True)
-        what = f"hangs: no answer in {self.part.limit:g} s" if line is None else f"crashed: exit {process.returncode}"
-        return {"seed": seed, "finding": what, "trace": "", "seconds": round(time.perf_counter() - start, 3)}
+        finding = (
+            f"hangs: no answer in {self.part.limit:g} s" if line is None else f"crashed: exit {process.returncode}"
+        )
+        return {"seed": seed, "finding": finding, "trace": "", "seconds": round(time.perf_counter() - start, 3)}
 
     def stop(self, kill: bool = False) -> None:
         """End the process."""
@@ -152,12 +154,12 @@ class Worker:
 
 
 def work_folder(folder: Path, part: Part) -> Path:
-    """Return where the files of cases are, each in a folder of its own while it runs."""
+    """Return the folder for the files of cases; each running case has its own folder in it."""
     return folder / f"{part.name}.work"
 
 
 def run(part: Part, folder: Path, *, count: int, jobs: int, seconds: float | None) -> Log:
-    """Run the cases of a part that wait, side by side, until all are done or the time is over."""
+    """Run the waiting cases of a part in parallel, until all are done or the time is over."""
     folder.mkdir(parents=True, exist_ok=True)
     work_folder(folder, part).mkdir(exist_ok=True)
     log = Log(folder, part.name)

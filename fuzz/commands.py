@@ -1,4 +1,4 @@
-"""Commands in forked processes: they start at once, and can be killed or held back in any way."""
+"""Commands in forked processes, which start quickly and can be killed or restricted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Ended(NamedTuple):
 
 @cache
 def preload() -> None:
-    """Import what commands import, without starting JAX: a process that has started it cannot be forked."""
+    """Import the modules of commands without starting JAX, because a process with a running JAX cannot be forked."""
     import jinja2  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
     import pyarrow.parquet  # noqa: F401
@@ -101,7 +101,7 @@ def _wait(child: int, limit: float) -> int:
         time.sleep(0.005)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    raise TimeoutError(f"a command hangs: no end after {limit:g} s")
+    raise TimeoutError(f"a command hangs: it has not ended after {limit:g} s")
 
 
 def write_table(path: Path, rows: int = 40) -> None:

@@ -1,4 +1,4 @@
-"""Which lines of a few modules a call reaches: what tells a new mutant from one more of the same."""
+"""Lines of a few modules that a call reaches, to distinguish new mutants from redundant ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Lines = set[tuple[str, int]]
 
 
 def lines_of(run: Callable[[], Any], parts: tuple[str, ...]) -> Lines:
-    """Run something that does not raise; return the lines it reached in files whose paths contain one of the parts."""
+    """Run a function that does not raise; return the lines it reached in files whose paths contain one of the parts."""
     reached: Lines = set()
 
     def local(frame: FrameType, event: str, _: Any) -> Any:

@@ -42,7 +42,7 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class Reference:
-    """What a command writes when nobody disturbs it."""
+    """The output of an undisturbed command."""
 
     content: Any
     seconds: float
@@ -51,7 +51,7 @@ class Reference:
 
 @cache
 def reference(name: str, folder: Path) -> Reference:
-    """Run a command to its end, twice."""
+    """Run a command to its end twice."""
     command = COMMANDS[name]
     written, ended = [], []
     for number in (1, 2):
@@ -62,12 +62,12 @@ def reference(name: str, folder: Path) -> Reference:
 
 
 def check(seed: int, folder: Path) -> Counts:
-    """Kill a command; its output is the old file or the new one, and the next run is not hindered."""
+    """Kill a command; its output must be the old or the new file, and the next run must succeed."""
     rng = np.random.default_rng([6, seed])
     name = str(rng.choice(list(COMMANDS)))
     command, shared = COMMANDS[name], folder.parent
     expected = reference(name, shared)
-    is_same = expected.content == expected.again  # otherwise the file has a date or the like in it
+    is_same = expected.content == expected.again  # otherwise the file contains a date or similar
     place = prepared(folder / "run", shared)
     output = place / command.output
     old = None
@@ -91,7 +91,7 @@ def check(seed: int, folder: Path) -> Counts:
     counts = {"kills": int(was_killed), "ended before": int(not was_killed), "unfinished files": len(unfinished)}
     if name == "experiment":
         _finished(run(list(command.arguments), place))
-        expect(not is_same or _content(output) == expected.content, "the experiment did not go on to the same results")
+        expect(not is_same or _content(output) == expected.content, "the continued experiment has other results")
         return {**counts, "resumed": int(was_killed)}
     found = output.read_bytes() if output.exists() else None
     if found != old:
@@ -126,7 +126,7 @@ def _finished(ended: Ended) -> Ended:
 
 
 def _content(path: Path) -> Any:
-    """Return the bytes of a file, or what an experiment kept and wrote."""
+    """Return the bytes of a file, or the results and tables of an experiment."""
     if path.is_file():
         return path.read_bytes()
     found: dict[str, Any] = {}
@@ -152,7 +152,7 @@ def _kill_after(child: int, delay: float) -> None:
 
 
 def _die_at_event(place: Path, at: int) -> None:
-    """Kill this process when it does something to files of a folder for the n-th time."""
+    """Kill this process at its n-th operation on files of a folder."""
     remaining = [at]
     die: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
 

@@ -1,4 +1,4 @@
-"""Commands short of disk, memory, files or permissions: a result, or one line and exit code 2, and nothing is lost."""
+"""Commands short of disk, memory, files or permissions: a result, or one line and exit code 2, and no data lost."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Case = Callable[[np.random.Generator, Path], str]
 
 
 def check(seed: int, folder: Path) -> Counts:
-    """Run one of the cases, all in turn."""
+    """Run one of the cases, in cyclic order."""
     rng = np.random.default_rng([8, seed])
     case = CASES[seed % len(CASES)]
     return {case.__name__.strip("_").replace("_", " "): 1, case(rng, prepared(folder / "run", folder.parent)): 1}
 
 
 def clear(ended: Ended, code: int = 2) -> str:
-    """Raise a finding unless a command succeeded, or said in one line why not."""
+    """Raise a finding unless a command succeeded or reported the error in one line."""
     if ended.code == 0:
         return "succeeded"
     lines = [line for line in ended.errors.splitlines() if not line.startswith("castlereg: note:")]
@@ -42,7 +42,7 @@ def clear(ended: Ended, code: int = 2) -> str:
 
 
 def _written(rng: np.random.Generator, place: Path) -> tuple[Command, Path]:
-    """Choose a command that writes a file, which is there already."""
+    """Choose a command that writes a file that already exists."""
     known = {name: command for name, command in COMMANDS.items() if name != "experiment"}
     command = known[str(rng.choice(list(known)))]
     output = place / command.output
@@ -51,7 +51,7 @@ def _written(rng: np.random.Generator, place: Path) -> tuple[Command, Path]:
 
 
 def _unharmed(ended: Ended, output: Path, may_abort: bool = False) -> str:
-    """Raise a finding unless the command ended clearly, with the old file as it was; a library may abort for memory."""
+    """Raise a finding unless the command ended clearly and left the old file unchanged; out of memory, it may abort."""
     aborted = may_abort and ended.code in (-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS)
     verdict = "aborted in a library" if aborted else clear(ended)
     if verdict != "succeeded":
@@ -65,7 +65,7 @@ def _limited(kind: int, most: int) -> Callable[[], None]:
 
 
 def _file_size(rng: np.random.Generator, place: Path) -> str:
-    """Files may not grow beyond some bytes."""
+    """The size of files is limited."""
     command, output = _written(rng, place)
     most = int(rng.choice([0, 10, 1000, 4000, 20_000]))
     # Standard error is a file here, in which an error must find room.
@@ -75,7 +75,7 @@ def _file_size(rng: np.random.Generator, place: Path) -> str:
 
 
 def _piped(inside: Callable[[], None], place: Path) -> Callable[[], None]:
-    """Let standard error go through a pipe, which has no size, into its file."""
+    """Send standard error to its file through a pipe, which has no size limit."""
 
     def set_up() -> None:
         target = os.dup(2)
@@ -94,7 +94,7 @@ def _piped(inside: Callable[[], None], place: Path) -> Callable[[], None]:
 
 
 def _full_disk(rng: np.random.Generator, place: Path) -> str:
-    """The disk of the output is full: a small file system of its own, where it can be mounted."""
+    """The disk of the output is full: a small separate file system, if it can be mounted."""
     command, _ = _written(rng, place)
     disk = place / "disk"
     disk.mkdir()
@@ -125,7 +125,7 @@ def _mounted(folder: Path, kilobytes: int) -> Iterator[bool]:
 
 
 def _full_experiment(rng: np.random.Generator, place: Path) -> str:
-    """The folder of an experiment is full: it says so, and goes on when there is room."""
+    """The folder of an experiment is full: it reports this, and continues when there is space."""
     disk = place / "results"
     disk.mkdir()
     with _mounted(disk, int(rng.choice([4, 12]))) as is_mounted:
@@ -149,7 +149,7 @@ def _device_without_room(rng: np.random.Generator, place: Path) -> str:
 
 
 def _memory(rng: np.random.Generator, place: Path) -> str:
-    """A command may take only so much more memory, once it has begun."""
+    """The additional memory of a command is limited after its start."""
     command, output = _written(rng, place)
     more = int(rng.choice([16, 64, 128, 256, 512, 1024, 2048])) * _MEGABYTE
 
@@ -169,7 +169,7 @@ def _memory_of_a_shell(rng: np.random.Generator, place: Path) -> str:
 
 
 def _files_that_are_open(rng: np.random.Generator, place: Path) -> str:
-    """Few files may be open at once."""
+    """The number of open files is limited."""
     command, output = _written(rng, place)
     most = int(rng.integers(12, 40))
     return _unharmed(run(list(command.arguments), place, inside=_limited(resource.RLIMIT_NOFILE, most)), output)
@@ -195,7 +195,7 @@ def _as_nobody() -> None:
 
 
 def _cache_without_permission(rng: np.random.Generator, place: Path) -> str:
-    """Compiled programs cannot be kept: the cache's folder is a file, or is not there and cannot be made."""
+    """Compiled programs cannot be stored: the cache folder is a file, or it is missing and cannot be created."""
     command, _ = _written(rng, place)
     cache = str(rng.choice([str(place / "table.csv"), "/proc/none", "/dev/null"]))
     ended = _started(command.arguments, place, env={"XDG_CACHE_HOME": cache})
@@ -204,7 +204,7 @@ def _cache_without_permission(rng: np.random.Generator, place: Path) -> str:
 
 
 def _no_home(rng: np.random.Generator, place: Path) -> str:
-    """HOME is not set, is empty, or is a folder that is not there."""
+    """HOME is unset, empty, or a missing folder."""
     command, _ = _written(rng, place)
     home = [None, "", "/nowhere"][int(rng.integers(3))]
     ended = _started(command.arguments, place, env={"HOME": home, "XDG_CACHE_HOME": None})

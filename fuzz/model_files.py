@@ -60,7 +60,7 @@ _VALUES: tuple[Any, ...] = (
 
 
 class Original(NamedTuple):
-    """A saved model, rows, and what it predicts for them."""
+    """A saved model, rows and their predictions."""
 
     content: bytes
     X: Any
@@ -84,7 +84,7 @@ def _table(rng: np.random.Generator, rows: int = 24) -> pd.DataFrame:
 
 @cache
 def originals(folder: Path) -> tuple[Original, ...]:
-    """Save small models of several classes, once for a process."""
+    """Save small models of several classes, once per process."""
     rng = np.random.default_rng(0)
     X = _table(rng)
     y = rng.normal(size=len(X))
@@ -189,7 +189,7 @@ def _edited(content: bytes, original: bytes, rng: np.random.Generator) -> tuple[
 
 
 def with_digest(content: bytes) -> bytes:
-    """Write a valid digest into a file, if it has the room."""
+    """Write a valid digest into a file, if it is long enough."""
     if len(content) < _DIGEST.stop:
         return content
     blank = content[: _DIGEST.start] + b"0" * 64 + content[_DIGEST.stop :]
@@ -197,7 +197,7 @@ def with_digest(content: bytes) -> bytes:
 
 
 def _text(text: str, rng: np.random.Generator) -> str:
-    """Return the JSON as it is, or rarely nested deeply, with a field twice, or with words for NaN."""
+    """Return the JSON unchanged or, rarely, deeply nested, with a duplicated field, or with words for NaN."""
     draw = rng.integers(40)
     if draw == 0:
         return '{"a":' * 3000 + "1" + "}" * 3000

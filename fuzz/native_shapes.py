@@ -43,7 +43,7 @@ Call = tuple[dict[str, Any], str]  # arguments of the kernels: arrays and their 
 
 
 class Problem(NamedTuple):
-    """What the engine trains."""
+    """A problem that the engine trains."""
 
     table: Table
     members: list[Member]
@@ -51,7 +51,7 @@ class Problem(NamedTuple):
 
 
 def rows_of(layout: Layout, n_rows: int, seed: int = 0, dtype: Any = np.float32) -> NDArray[Any]:
-    """Draw encoded rows, a fifth of the cells missing where they may be."""
+    """Draw encoded rows; a fifth of the cells is missing where allowed."""
     rng = np.random.default_rng(seed)
     columns = []
     for node in layout.nodes:
@@ -161,7 +161,7 @@ def _regularizers(
 
 
 def check(seed: int, folder: Path) -> Counts:
-    """Train with one thread and with three: losses are finite, and the results are the same bits."""
+    """Train with one thread and with three: losses must be finite and the results identical."""
     if native.kernels() is None:
         return {"skipped": 1}
     given = problem(seed)
@@ -202,13 +202,13 @@ def threads(n: int) -> Iterator[None]:
 
 
 class Recorder:
-    """Kernels that keep a copy of what they are called with."""
+    """Kernels that keep a copy of their arguments."""
 
     def __init__(self, kernels: Any) -> None:
         self.kernels, self.calls = kernels, list[Call]()
 
     def train(self, arrays: dict[str, Any], dtype: str, n_threads: int) -> None:
-        """Keep the arrays as they are before the call, and train."""
+        """Store copies of the arrays before the call, and train."""
         self.calls.append((deepcopy(arrays), dtype))
         self.kernels.train(arrays, dtype, n_threads)
 

@@ -1,4 +1,4 @@
-"""Columns of every kind and every oddity, drawn from a random generator."""
+"""Columns of every kind with unusual values, drawn from a random generator."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def numbers(rng: Rng, n: int) -> Any:
 
 
 def few_numbers(rng: Rng, n: int) -> Any:
-    """Numbers of few different values, some far apart and some next to each other."""
+    """Numbers with few distinct values, some far apart and some next to each other."""
     pools: list[list[float]] = [
         [3.4e38, -3.4e38, 0.0],
         [-0.0, 0.0],
@@ -147,7 +147,7 @@ def few_numbers(rng: Rng, n: int) -> Any:
 
 
 def extreme_numbers(rng: Rng, n: int) -> Any:
-    """Numbers of which some are beyond what a network can compute with."""
+    """Numbers, some too large for a network."""
     values = rng.normal(size=n)
     if n:
         values[rng.integers(n, size=1 + rng.integers(3))] = rng.choice([np.inf, -np.inf, 1e300, -1e300, 1e39, 3.5e38])
@@ -221,7 +221,7 @@ def written_numbers(rng: Rng, n: int) -> Any:
 
 
 def free_texts(rng: Rng, n: int) -> Any:
-    """Text that is hardly ever twice the same."""
+    """Text with almost no duplicates."""
     words = np.array(["alpha", "beta", "gamma", "δ", "id", "42", "@", "x.org"], object)
     return np.array([" ".join(rng.choice(words, 3)) + str(rng.integers(10**6)) for _ in range(n)], object)
 
@@ -246,7 +246,7 @@ def categories(rng: Rng, n: int) -> Any:
 
 
 def dates(rng: Rng, n: int) -> Any:
-    """Dates, times and durations in all the ways that pandas and Python have."""
+    """Dates, times and durations in all types of pandas and Python."""
     days = rng.integers(0, int(rng.choice([3, 30, 1000, 20_000])), n)
     hours = np.datetime64("2020-01-01T00") + (days * 24 + rng.integers(0, 24, n)).astype("m8[h]")
     draw = rng.integers(14)
@@ -318,7 +318,7 @@ class _Odd:
 
 
 def objects(rng: Rng, n: int) -> Any:
-    """Objects that mostly have no place in a table."""
+    """Objects that mostly do not belong in a table."""
     pool: list[Any] = [
         *(1, 2.5, "x", True, None, np.nan, pd.NA, pd.NaT),
         *(decimal.Decimal("1.5"), decimal.Decimal("NaN"), fractions.Fraction(1, 3), np.float32(2), np.int8(1)),
@@ -335,7 +335,7 @@ def objects(rng: Rng, n: int) -> Any:
 
 
 def odd_types(rng: Rng, n: int) -> Any:
-    """Columns of dtypes that are rare."""
+    """Columns of rare dtypes."""
     draw = rng.integers(4)
     if draw == 0:
         return pd.Series(rng.normal(size=n) + 1j)
@@ -353,7 +353,7 @@ def constants(rng: Rng, n: int) -> Any:
 
 
 def many_levels(rng: Rng, n: int) -> Any:
-    """Text of many levels, each of which is there several times in a long table."""
+    """Text with many levels, each appearing several times in a long table."""
     return np.array([f"level {k}" for k in rng.integers(0, max(n // 3, 1), n)], object)
 
 
@@ -366,7 +366,7 @@ ODD: dict[str, Draw] = {
 
 
 def with_missing(rng: Rng, column: pd.Series, is_tame: bool) -> pd.Series:
-    """Take values away: some, or else perhaps a block, all, or all but one."""
+    """Remove values: some, a block, all, or all but one."""
     n = len(column)
     draw = rng.integers(6) if not is_tame else 0
     where = rng.random(n) < 0.3

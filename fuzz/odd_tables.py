@@ -29,7 +29,7 @@ _STRUCTURES, _IN_A_ROW = 60, 50
 
 @dataclass
 class Problem:
-    """What to fit; ``names`` are those of the columns, as text."""
+    """A problem to fit; ``names`` are the column names as text."""
 
     X: Any
     y: Any
@@ -169,7 +169,7 @@ def _target(structure: Rng, rng: Rng, n: int, task: str, is_tame: bool) -> Any:
 
 
 def _form(rng: Rng, frame: pd.DataFrame) -> Any:
-    """Give a frame another form: an array, lists, a frame of polars, or none that is known."""
+    """Convert a frame to another form: an array, lists, a polars frame, or an unknown type."""
     import polars as pl
     import scipy.sparse as sp
 
@@ -234,7 +234,7 @@ def _weight(rng: Rng, n: int, is_tame: bool) -> Any:
 
 
 def _estimator(structure: Rng, rng: Rng, task: str, frame: pd.DataFrame) -> Any:
-    """Choose an estimator for the task; what changes the program is drawn with the structure."""
+    """Choose an estimator for the task; options that change the program are drawn with the structure."""
     options: dict[str, Any] = {
         "hidden_layer_sizes": [(4,), (4,), (3, 3), ()][int(structure.integers(4))],
         "max_epochs": 1 + int(rng.integers(2)),

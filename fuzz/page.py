@@ -1,4 +1,4 @@
-"""The figures of a campaign: ``fuzz/results.json``, and the table of ``docs/robustness.md`` that is made of it."""
+"""The figures of a campaign: ``fuzz/results.json``, and the table of ``docs/robustness.md`` that is written from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGIN, _END = "<!-- figures: python -m fuzz --record -->", "<!-- end of figures
 
 
 def record(logs: Mapping[str, Log]) -> None:
-    """Write what parts have counted, beside the parts that were not run, and the page."""
+    """Update the counts of the parts that were run, and write the page."""
     results: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for name, log in logs.items():
         results[name] = {
@@ -37,13 +37,13 @@ def record(logs: Mapping[str, Log]) -> None:
 
 
 def rendered(page: str, results: Mapping[str, Any]) -> str:
-    """Put the figures into a page."""
+    """Return a page with the figures inserted."""
     rows = [
         {
             "part": f"`{name}`",
             "what": part.about,
             "cases": f"{results[name]['cases']:,}",
-            "counted": ", ".join(f"{number:,} {what}" for what, number in results[name]["counts"].items()),
+            "counted": ", ".join(f"{number:,} {count}" for count, number in results[name]["counts"].items()),
             "findings left": f"{results[name]['findings']:,}",
         }
         for name, part in PARTS.items()
@@ -52,7 +52,7 @@ def rendered(page: str, results: Mapping[str, Any]) -> str:
     dates = sorted({result["date"] for result in results.values()})
     versions = sorted({f"castlereg {result['castlereg']}, Python {result['python']}" for result in results.values()})
     seconds = sum(result["seconds"] for result in results.values())
-    about = f"{'; '.join(versions)}; {' and '.join(dates)}; {seconds / 3600:.1f} hours of one core."
+    about = f"{'; '.join(versions)}; {' and '.join(dates)}; {seconds / 3600:.1f} hours on one core."
     figures = f"{markdown_table(pd.DataFrame(rows))}\n\n{about}"
     pattern = re.compile(re.escape(_BEGIN) + ".*" + re.escape(_END), re.DOTALL)
     return pattern.sub(lambda _: f"{_BEGIN}\n\n{figures}\n\n{_END}", page)

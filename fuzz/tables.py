@@ -1,4 +1,4 @@
-"""Odd tables through fit, predict, save, load and ONNX, and through files of text and Parquet."""
+"""Unusual tables: fit, predict, save, load and ONNX, and text and Parquet files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OPTIONS = (
 
 
 def check(seed: int, folder: Path) -> Counts:
-    """Fit a table and check the model, or check that the error says what is wrong."""
+    """Fit a table and check the model, or check that the error message states the problem."""
     rng = np.random.default_rng([3, seed])
     given = problem(seed)
     draw = rng.random()
@@ -55,7 +55,7 @@ def check(seed: int, folder: Path) -> Counts:
 
 
 def check_order(given: Problem, rng: np.random.Generator) -> None:
-    """Fit the rows and columns in another order, with the same seed: the predictions are the same bits."""
+    """Fit the rows and columns in another order with the same seed: the predictions must be identical."""
     rows, columns = rng.permutation(len(given.X)), rng.permutation(given.X.shape[1])
     X = given.X.iloc[:, columns]
     weight = {} if given.weight is None else {"sample_weight": np.asarray(given.weight, np.float64)[rows]}
@@ -72,7 +72,7 @@ def check_order(given: Problem, rng: np.random.Generator) -> None:
 
 
 def target_names(given: Problem) -> list[str]:
-    """Return the names that the targets have of their own."""
+    """Return the names of the targets, if they have names."""
     return [str(name) for name in getattr(given.y, "columns", [getattr(given.y, "name", None)]) if name is not None]
 
 
@@ -85,7 +85,7 @@ def check_names(message: str, given: Problem) -> None:
 
 
 def check_model(given: Problem, folder: Path, rng: np.random.Generator) -> None:
-    """Check all that a fitted model promises."""
+    """Check all guarantees of a fitted model."""
     model, X = given.estimator, given.X
     predicted = model.predict(X)
     n = len(predicted)
@@ -124,7 +124,7 @@ def finite(values: Any, what: str) -> None:
 
 
 def same(values: Any, expected: Any, what: str) -> None:
-    """Raise a finding unless predictions are the same bits."""
+    """Raise a finding unless predictions are identical."""
     if isinstance(expected, pd.DataFrame):
         for name in expected:
             same(values[name].to_numpy(), expected[name].to_numpy(), f"{what}, target {name!r}")
@@ -138,7 +138,7 @@ def _first(values: Any) -> str:
 
 
 def check_graph(graph: castlereg.CausalGraph) -> None:
-    """Check that a graph has no cycle and can be written in every form."""
+    """Check that a graph has no cycle and can be written in every format."""
     expect(graph.is_dag, "the graph has a cycle")
     expect(np.isfinite(np.asarray(graph.weights, float)).all(), "weights of the graph are not finite")
     graph.to_json()
@@ -197,7 +197,7 @@ def _close(values: Any, expected: Any, model: Any, X: Any, what: str) -> None:
 
 
 def check_changed_rows(model: Any, X: pd.DataFrame, rng: np.random.Generator) -> None:
-    """Predict from rows as they were not in training: finite, or a clear error."""
+    """Predict from rows unlike those in training: predictions are finite, or the error is clear."""
     try:
         changed = X.iloc[rng.permutation(len(X))[: 1 + rng.integers(5)]].copy()
     except ValueError:  # pandas does not take rows of numbers in the other byte order
@@ -234,7 +234,7 @@ def check_changed_rows(model: Any, X: pd.DataFrame, rng: np.random.Generator) ->
 
 
 def through_file(given: Problem, folder: Path, rng: np.random.Generator) -> None:
-    """Write the table as text or Parquet, read it again, and perhaps fit it in pieces."""
+    """Write the table as text or Parquet, read it again, and sometimes fit it in pieces."""
     frame = given.frame
     assert frame is not None
     path = folder / f"table.{rng.choice(['csv', 'parquet', 'tsv'])}"

@@ -18,7 +18,7 @@ THREADS = 50
 
 
 def check(seed: int, folder: Path) -> Counts:
-    """Predict, load and save from many threads; all results are those of one."""
+    """Predict, load and save from many threads; all results equal those of one thread."""
     rng = np.random.default_rng([7, seed])
     known = originals(folder.parent)
     content, X, predicted = known[int(rng.integers(len(known)))]
@@ -46,7 +46,7 @@ def check(seed: int, folder: Path) -> Counts:
 
 
 def _together(work: Callable[[int], Any]) -> list[Any]:
-    """Start the same work in all threads at one moment, and return the results."""
+    """Start the same work in all threads at the same time, and return the results."""
     barrier = threading.Barrier(THREADS)
     results: list[Any] = [None] * THREADS
     errors: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""What a case may do: hold, or end in an error that was raised on purpose; anything else is a finding."""
+"""Verdicts: a case may succeed or end in a deliberate error; everything else is a finding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Finding(Exception):
 
 
 def expect(holds: object, message: str) -> None:
-    """Raise a finding unless something holds."""
+    """Raise a finding unless a condition holds."""
     if not holds:
         raise Finding(message)
 
@@ -30,10 +30,9 @@ def expect(holds: object, message: str) -> None:
 def check_clear(
     error: Exception, kinds: tuple[type[Exception], ...] = (ValueError, TypeError), names: Iterable[str] = ()
 ) -> None:
-    """Raise a finding unless an error is of these kinds, in one line, and from a ``raise`` of castlereg.
+    """Raise a finding unless an error is of these kinds, has one line, and comes from a ``raise`` of castlereg.
 
-    The user's own names may have several lines. So do scikit-learn's messages on the shape of arrays, which its users
-    expect.
+    Names from the user may have several lines, and so may scikit-learn's messages on the shape of arrays.
     """
     shown = f"{type(error).__name__}: {error}"
     if not isinstance(error, kinds) or isinstance(error, UnicodeError):
@@ -49,7 +48,7 @@ def check_clear(
 
 
 def is_of_sklearn(error: Exception) -> bool:
-    """Tell whether scikit-learn raised an error."""
+    """Return whether scikit-learn raised an error."""
     return _origin(error)[0].startswith(_SKLEARN)
 
 
@@ -63,7 +62,7 @@ def _origin(error: Exception) -> tuple[str, int]:
 
 @contextmanager
 def strict_warnings() -> Iterator[None]:
-    """Make findings of warnings that are not for users, such as those of arithmetic."""
+    """Turn warnings that are not for users, such as arithmetic warnings, into findings."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)

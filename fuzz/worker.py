@@ -24,11 +24,11 @@ MODULES = {
 }
 
 
-_MOST_MEMORY = {"files": 8 << 30, "csv": 8 << 30}  # a file that claims to be large must not be believed
+_MOST_MEMORY = {"files": 8 << 30, "csv": 8 << 30}  # a damaged file may claim a huge size
 
 
 def prepare() -> None:
-    """Compile quickly, on one device, and keep what was compiled beside that of other users of the machine."""
+    """Configure JAX to compile quickly on one device, with its own cache of compiled programs."""
     import jax
 
     config: Any = jax.config
@@ -53,14 +53,14 @@ def run_case(part: str, seed: int, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Answer seeds until there are no more; what libraries print goes to standard error."""
+    """Answer seeds until there are no more; output of libraries goes to standard error."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     prepare()
     part, folder = sys.argv[1], Path(sys.argv[2])
     if part in _MOST_MEMORY:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY[part],) * 2)
-    with tempfile.TemporaryDirectory(dir=folder) as own:  # cases keep what they share beside them
+    with tempfile.TemporaryDirectory(dir=folder) as own:  # next to the files that cases share
         for line in sys.stdin:
             answers.write(json.dumps(run_case(part, int(line), Path(own))) + "\n")
             answers.flush()

@@ -1,1 +1,1 @@
-"""Accuracy on real tables, against the models that people use today: ``python -m benchmarks.accuracy``."""
+"""Accuracy on real tables, compared with widely used models: ``python -m benchmarks.accuracy``."""

@@ -29,7 +29,7 @@ _FACEBOOK_PARTS = ("comment", "like", "share")
 
 
 class Data(NamedTuple):
-    """Rows to learn from and rows to test on."""
+    """Training and test rows."""
 
     X: pd.DataFrame
     y: pd.Series

@@ -21,7 +21,7 @@ SPLITS, ROWS = 20, 300
 
 
 def measure(folder: Path) -> None:
-    """Fit every split that is not there yet."""
+    """Fit every split without a stored result."""
     warnings.simplefilter("ignore")
     rows = pd.read_csv(RESULTS).to_dict("records") if RESULTS.exists() else []
     known = {(row["table"], row["split"]) for row in rows}

@@ -1,4 +1,4 @@
-"""Our searches, and the same without what they are said to owe their accuracy to."""
+"""Our searches, and variants without the causal terms or without CASTLE."""
 
 from __future__ import annotations
 

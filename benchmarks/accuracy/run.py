@@ -1,4 +1,4 @@
-"""Run methods on cells and append to the table of results; what is there already is not run again."""
+"""Run methods on cells and append to the table of results; stored results are not computed again."""
 
 from __future__ import annotations
 

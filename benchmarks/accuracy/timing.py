@@ -77,7 +77,7 @@ def work(method: str, name: str, folder: Path) -> None:
 
 
 def measure(rivals_python: str, folder: Path, tables: tuple[str, ...] = (*TABLES, "800 x 80")) -> None:
-    """Time all methods on all tables; our programs are compiled anew for each."""
+    """Time all methods on all tables; our programs are recompiled for each."""
     rows = []
     for name in tables:
         for method in (*RIVALS, *OURS):

@@ -27,7 +27,7 @@ WAYS = ("serial", "local", "dask", "ray", "array")
 
 
 def measure(way: str, by: str, kills: bool, path: Path = RESULTS) -> None:
-    """Run the grid as work items ("items") or by scikit-learn ("search"), and append what it took."""
+    """Run the grid as work items ("items") or by scikit-learn ("search"), and append its times."""
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder, _backend(way):
         started = time.perf_counter()

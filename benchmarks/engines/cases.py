@@ -1,4 +1,4 @@
-"""What is timed: each case is a function to seconds, for the engine of this process."""
+"""The timed cases: each is a function that returns seconds, for the engine of this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects by DoWhy's graphical causal models, in an environment of its own: ``pip install dowhy pyarrow``.
+"""Effects by DoWhy's graphical causal models, in a separate environment: ``pip install dowhy pyarrow``.
 
 ``python benchmarks/peers/dowhy_effects.py FOLDER OUTPUT.json`` reads the worlds that ``python -m benchmarks.effects
 make FOLDER`` wrote. Mechanisms are assigned by DoWhy's own search (quality GOOD, its default).
@@ -43,7 +43,7 @@ def estimates(rows, edges, truth, outcome):
 
 
 def main():
-    """Run all worlds; what is in the output already is not run again."""
+    """Run all worlds; worlds in the output are not run again."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     gcm.config.disable_progress_bars()

@@ -1,4 +1,4 @@
-"""CASTLE's objective in eager PyTorch, trained as one would: the loop that castlereg's compiled program stands against.
+"""CASTLE's objective in eager PyTorch with a usual training loop, to compare with castlereg's compiled program.
 
 ``python benchmarks/peers/eager_castle.py NODES WIDTH MEMBERS ROWS EPOCHS`` prints the seconds of an epoch. Needs an
 environment of its own with torch. Members are a leading axis, so that no time goes into starting small products.

@@ -1,4 +1,4 @@
-"""Run a peer on exported recovery problems; needs an environment of its own with the peer installed.
+"""Run a peer on exported recovery problems; needs a separate environment with the peer installed.
 
 ``python benchmarks/peers/recover.py dagma|dagma_short|notears|lingam|ges|ges_levels|score FOLDER NAME ...``, after
 ``python -m benchmarks.graph_recovery export FOLDER``. Weights and processor seconds are written beside the problems;
@@ -80,7 +80,7 @@ def lingam(values: Any) -> Any:
 
 
 def ges(values: Any, score: str = "local_score_BIC") -> Any:
-    """Run GES; an edge without a direction counts half each way."""
+    """Run GES; an undirected edge counts one half in each direction."""
     from causallearn.search.ScoreBased.GES import ges as run
 
     marks = run(values, score)["G"].graph  # marks[i, j] = -1 and marks[j, i] = 1 for i -> j, both -1 for i - j
