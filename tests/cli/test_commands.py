@@ -222,7 +222,7 @@ def test_graph_as_a_picture_by_the_suffix(folder: Path, tmp_path: Path) -> None:
         (["fit", "{homes}", "-t", "price", "--categorical", "ctiy"], "has no column 'ctiy'; did you mean 'city'?"),
         (["fit", "{homes}", "-t", "sold", "--stream", "--categorical", "ctiy"], "did you mean 'city'?"),
         (["compare", "{homes}", "-t", "price", "--categorical", "ctiy"], "did you mean 'city'?"),
-        (["fit", "{folder}/homs.csv", "-t", "price"], "homs.csv'; did you mean 'homes.csv'?"),
+        (["fit", "{folder}/homs.csv", "-t", "price"], "homs.csv' does not exist; did you mean 'homes.csv'?"),
         (["fit", "{folder}/price.castle", "-t", "price"], "has the suffix '.castle'"),
         (["fit", "{homes}", "-t", "price", "-o", "{folder}/nowhere/model"], "nowhere first"),
         (["fit", "{homes}", "-t", "price", "-o", "{folder}"], "is a folder; name a file in it"),
@@ -487,7 +487,7 @@ print(sorted({"jax", "numpy", "pandas", "sklearn", "networkx", "matplotlib"} & s
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"castlereg {castlereg.__version__} (Python ")
     assert done.stdout.splitlines()[-4:] == ["2", "2", "2", "[]"]
-    for hint in ("Did you mean 'fit'?", "--target", "there is no file 'nowhere.csv'"):
+    for hint in ("Did you mean 'fit'?", "--target", "file 'nowhere.csv' does not exist"):
         assert hint in done.stderr
 
 

@@ -95,7 +95,7 @@ def test_a_full_disk_leaves_the_older_page(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "fsync", fails)
     result = RUN.invoke(app, arguments)
     assert result.exit_code == 2
-    assert "page.md: No space left on device; the results are saved: run the command again to write them" in result.stderr
+    assert "page.md: No space left on device; the results are saved: run the command again" in result.stderr
     assert page.read_text() == before
     assert [path.name for path in page.parent.iterdir() if path.is_file()] == ["page.md"]
 

@@ -71,7 +71,7 @@ def test_two_outputs_are_two_files(tmp_path: Path, report: str) -> None:
 
 
 def test_a_missing_input_suggests_the_nearest(table: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"there is no file .*; did you mean 'Table.csv'\?"):
+    with pytest.raises(FileNotFoundError, match=r"file .* does not exist; did you mean 'Table.csv'\?"):
         check_paths({"table": table.parent / "tabel.csv"}, {})
 
 

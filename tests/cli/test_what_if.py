@@ -125,7 +125,8 @@ def test_probabilities_and_several_targets(folder: Path) -> None:
     result = ask(folder, "--do", "area=90", "--outcome", "sold", model="both")
     assert result.exit_code == 0 and "probability that sold is yes" in result.stdout
     missing = ask(folder, "--do", "area=90", model="both")
-    assert missing.exit_code == 2 and "--outcome is missing: the model has 2 targets; choose from price, sold" in missing.stderr
+    assert missing.exit_code == 2
+    assert "--outcome is missing: the model has 2 targets; choose from price, sold" in missing.stderr
 
 
 @pytest.mark.parametrize(

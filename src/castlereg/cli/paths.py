@@ -39,7 +39,7 @@ def check_paths(inputs: Mapping[str, Path], outputs: Mapping[str, Path | None]) 
     for path in inputs.values():
         if str(path) != "-" and not path.exists():
             siblings = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-            raise FileNotFoundError(f"there is no file {str(path)!r}{did_you_mean(path.name, siblings)}")
+            raise FileNotFoundError(f"file {str(path)!r} does not exist{did_you_mean(path.name, siblings)}")
     given = {option: path for option, path in outputs.items() if path is not None}
     check_writable(*given.values())
     regular = {option: path for option, path in given.items() if path.is_file() or not path.exists()}

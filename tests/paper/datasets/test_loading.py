@@ -154,7 +154,7 @@ def test_tables_that_users_bring(name: str, task: str, tmp_path: Path) -> None:
             load(name, **missing)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"own\.csv' has no column 'visit'; did you mean 'visits'"):
         load(name, path=path, target="visit")
-    with pytest.raises(FileNotFoundError, match="none.csv' does not exist"):
+    with pytest.raises(FileNotFoundError, match=r"none\.csv' does not exist"):
         load(name, path=tmp_path / "none.csv", target="visits")
 
 
