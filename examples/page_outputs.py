@@ -1,7 +1,7 @@
-"""Run the code of pages, and write what it prints below it.
+"""Run the code and commands of pages, and write what they print below them.
 
-``python examples/page_outputs.py [PAGE ...]`` runs the Python blocks of pages from top to bottom in an empty folder,
-and rewrites every block of text that stands directly below one of them. Without names it takes all pages that have such
+``python examples/page_outputs.py [PAGE ...]`` runs the blocks of Python and of commands from top to bottom in an empty
+folder, and rewrites every block of text directly below one of them. Without names it takes all pages that have such
 blocks. ``make docs`` does so, and a test compares the text with what the code prints.
 """
 
@@ -11,6 +11,7 @@ import contextlib
 import io
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -18,7 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n*```text\n(?P<text>.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(
+    r"^```(?P<language>python|bash)\n(?P<code>.*?)^```\n(?:\n*```text\n(?P<text>.*?)^```\n)?", re.DOTALL | re.MULTILINE
+)
 
 
 def pages_with_output() -> list[Path]:
@@ -28,12 +31,32 @@ def pages_with_output() -> list[Path]:
 
 
 def printed(page: Path) -> Iterator[tuple[str | None, str]]:
-    """Run a page in the current folder; yield, for each Python block, the text below it and what it prints."""
+    """Run a page in the current folder; yield, for each block of code, the text below it and what it prints.
+
+    Commands are run on pages that show the output of some; installations never are.
+    """
     names = {"__name__": "__main__"}  # dataclasses look their module up
-    for match in _BLOCK.finditer(page.read_text(encoding="utf-8")):
-        with contextlib.redirect_stdout(io.StringIO()) as output:
-            exec(compile(match["code"], page.name, "exec"), names)
-        yield match["text"], as_shown(output.getvalue())
+    blocks = list(_BLOCK.finditer(page.read_text(encoding="utf-8")))
+    runs_commands = any(block["language"] == "bash" and block["text"] is not None for block in blocks)
+    for block in blocks:
+        output = ""
+        if block["language"] == "python":
+            with contextlib.redirect_stdout(io.StringIO()) as written:
+                exec(compile(block["code"], page.name, "exec"), names)
+            output = written.getvalue()
+        elif runs_commands and not block["code"].startswith("pip "):
+            output = _printed_by_commands(block["code"], may_fail=block["text"] is not None)
+        yield block["text"], as_shown(output)
+
+
+def _printed_by_commands(commands: str, *, may_fail: bool) -> str:
+    """Run commands with the castlereg of this Python; standard error is shown only if they fail."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "COLUMNS": "200"}
+    ended = subprocess.run(["bash", "-e", "-c", commands], text=True, capture_output=True, env=environment)
+    if ended.returncode and not may_fail:
+        raise RuntimeError(f"{commands}{ended.stderr}")
+    return ended.stdout + (ended.stderr if ended.returncode else "")
 
 
 def as_shown(output: str) -> str:

@@ -86,9 +86,9 @@ outputs = example("page_outputs")
 PAGES = [
     page
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-    if "```python\n" in page.read_text(encoding="utf-8")
+    if "```python\n" in page.read_text(encoding="utf-8") or page in outputs.pages_with_output()
 ]
-_NEEDED = {"report": "shap", "torch": "torch", "integrations": "torch"}
+_NEEDED = {"report": "shap", "torch": "torch", "deployment": "fastapi"}
 _NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
 
 
