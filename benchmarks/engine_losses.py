@@ -3,7 +3,7 @@
 CASTLE has a sub-network for each of the ten columns and the target, with two hidden layers of ten units. Seeds decide
 the split, the starting weights and the batches. With the same seeds the engines are compared pair by pair: a test of
 two distributions, which takes the samples as independent, says little there, so it is made with other seeds too. The
-Wilcoxon test counts differences of rounding as it does others; figures of those above 1e-6 stand beside it.
+Wilcoxon test counts differences of rounding as it does others; those above 1e-6 have a row of figures too.
 ``python -m benchmarks.engine_losses`` writes ``benchmarks/engine_losses.json``.
 """
 

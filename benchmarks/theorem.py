@@ -49,7 +49,7 @@ def bounds(n_rows: int = 200, n_seeds: int = 3) -> pd.DataFrame:
                         "bound": bound.total,
                         "loss on other rows": loss,
                         "loss on these": bound.empirical_loss,
-                        "gap": loss - bound.empirical_loss,
+                        "excess": loss - bound.empirical_loss,
                         "R": bound.acyclicity,
                         "V_Theta1": bound.input_l1,
                         "V_Theta2": bound.later_squares + bound.bias_squares,
@@ -64,11 +64,11 @@ def bounds(n_rows: int = 200, n_seeds: int = 3) -> pd.DataFrame:
 
 
 def orders(table: pd.DataFrame) -> pd.DataFrame:
-    """Return Spearman's correlation of the gap with each term, among the CASTLE networks of one world."""
+    """Return Spearman's correlation of the excess loss with each term, among the CASTLE networks of one world."""
     castle = table[table["network"] != "plain"]
     columns = ["R", "V_Theta1", "V_Theta2", "kappa", "C_1 (V_Theta1 + V_Theta2)", "bound", "loss on these"]
     found = {
-        world: {name: spearmanr(own[name], own["gap"]).statistic for name in columns}
+        world: {name: spearmanr(own[name], own["excess"]).statistic for name in columns}
         for world, own in castle.groupby("world")
     }
     return pd.DataFrame(found)

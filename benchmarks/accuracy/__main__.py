@@ -1,8 +1,8 @@
 """Run the benchmark of accuracy, or write its page.
 
 ``python -m benchmarks.accuracy run METHOD ... [--splits N] [--rows N ...]``
-    Methods of ours, or rivals; rivals that are not installed here run in an environment of their own, which needs
-    NumPy, pandas and scikit-learn beside them: ``pip install torch pytabkit catboost``. What is in the table of results
+    Methods of ours, or rivals; rivals that are not installed here run in a separate environment, which needs
+    NumPy, pandas and scikit-learn too: ``pip install torch pytabkit catboost``. What is in the table of results
     is not run again.
 ``python -m benchmarks.accuracy time --rivals PYTHON``
     Seconds of our searches, CatBoost and RealMLP in turn; PYTHON is that of the rivals' environment.

@@ -21,7 +21,7 @@ Variant = Literal["plain", "random", "copies"]
 SPLITS = 3
 ADDED = 3  # columns that are added for each real one
 COPY_NOISE = 0.5  # of a numeric copy, in standard deviations of its column
-COPY_CHANGED = 0.3  # share of cells of a categorical copy that are drawn anew
+COPY_CHANGED = 0.3  # share of cells of a categorical copy that are drawn again
 TEST_SHARE = 0.2
 
 _COMMUNITY = ("state", "county", "community", "communityname", "fold")

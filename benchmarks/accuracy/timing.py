@@ -1,6 +1,6 @@
 """Seconds of our searches and of rivals in turn, on the same machine: ``python -m benchmarks.accuracy time``.
 
-Rivals run in the environment of ``--rivals PYTHON``. Each fit is in a process of its own; only the fit is timed.
+Rivals run in the environment of ``--rivals PYTHON``. Each fit has its own process; only the fit is timed.
 "Again" is a second fit in the same process.
 """
 

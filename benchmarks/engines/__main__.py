@@ -1,7 +1,7 @@
 """Measure both engines, or write the figures into the page.
 
 ``python -m benchmarks.engines run [CASE ...]``
-    Every case on each engine in a process of its own, one after the other; results.csv holds the last figures of each.
+    Every case on each engine in its own process, one after the other; results.csv holds the last figures of each.
 ``python -m benchmarks.engines page``
     Write the tables of docs/speed.md.
 """

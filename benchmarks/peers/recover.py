@@ -1,8 +1,8 @@
 """Run a peer on exported recovery problems; needs a separate environment with the peer installed.
 
 ``python benchmarks/peers/recover.py dagma|dagma_short|notears|lingam|ges|ges_levels|score FOLDER NAME ...``, after
-``python -m benchmarks.graph_recovery export FOLDER``. Weights and processor seconds are written beside the problems;
-what is there already is left alone. ``dagma_short`` has a tenth of DAGMA's iterations.
+``python -m benchmarks.graph_recovery export FOLDER``. Weights and processor seconds are written next to the problems;
+existing results are kept. ``dagma_short`` has a tenth of DAGMA's iterations.
 
 NOTEARS (gCastle) and DAGMA need PyTorch; their layers are computed by ``quick_equations.py``, the same to rounding:
 seconds here are the peers' at their best. DirectLiNGAM (lingam) and GES (causal-learn, for numbers and for levels) need

@@ -249,7 +249,7 @@ def test_compare_takes_frames_as_they_are() -> None:
     options = {"methods": ["Baseline", "CASTLE"], "cv": 2, "max_epochs": 3, "random_state": 0}
     result = castlereg.compare(with_gaps(frame), rent, verbose=False, **options)
     assert np.isfinite(result.ranks().to_numpy()).all()
-    with pytest.raises(ValueError, match=r"y has 2 targets, and compare\(\) takes one"):
+    with pytest.raises(ValueError, match=r"y has 2 targets, but compare\(\) takes one"):
         castlereg.compare(frame, np.c_[rent, rent])
 
 
