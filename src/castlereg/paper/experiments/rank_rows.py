@@ -25,7 +25,7 @@ class RankRows(SyntheticRanks):
         if scale == "quick":
             cases = [{"n_nodes": 6, "n_rows": 100, "n_noise": 0, "draw": 0}]
             return worlds(cases, scale, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))
-        draws = {10: 10, 50: 5, 100: 1} if scale == "standard" else dict.fromkeys((10, 50, 100, 150), 10)
+        draws = {10: 10, 50: 5} if scale == "standard" else dict.fromkeys((10, 50, 100, 150), 10)
         cases = [
             {"n_nodes": nodes, "n_rows": alpha * nodes, "n_noise": 0, "draw": draw}
             for alpha in (20, 50, 100, 150, 200)
