@@ -23,7 +23,7 @@ class TargetNetwork(NamedTuple):
     """Networks from encoded channels to the outputs of the targets.
 
     The mix of an embedding is part of the first layer, and columns without weights have no waves. With an embedding all
-    layers but the last are in float32, as its waves are; otherwise they are in float64.
+    layers but the last are in float32, as its waves are; the last layer and other networks are in float64.
     """
 
     embedded: tuple[int, ...]  # channels with waves
@@ -40,7 +40,8 @@ class TargetNetwork(NamedTuple):
         """Arrange parameters in float64 whose first layer takes encoded channels."""
         n_inputs, n_targets, width = parameters.input_weights.shape
         weights: Any = np.asarray(parameters.input_weights).reshape(n_inputs, n_targets * width)
-        embedding, dtype = parameters.embedding, np.float64 if parameters.embedding is None else np.float32
+        embedding = parameters.embedding
+        dtype = np.float64 if embedding is None or parameters.output_weights is None else np.float32
         embedded, frequencies, phases, of_waves = (), np.empty(0), np.empty(0), np.empty((0, n_targets * width))
         if embedding is not None:
             n_embedded, _, n_mixed = embedding.weights.shape
