@@ -55,7 +55,8 @@ fuzz: setup
 	nice -n 10 $(BIN)/python -m fuzz --jobs 2
 
 experiments: setup
-	$(BIN)/castlereg experiment --all --scale standard --output experiments --jobs 2 --page docs/results.md
+	$(BIN)/python -m benchmarks.paper run --jobs 2
+	$(BIN)/python -m benchmarks.paper page
 
 clean:
 	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -1,4 +1,4 @@
-"""Time and peak memory as tables grow wider or longer, and as members are added; exponents, and a plot."""
+"""Time and peak memory as tables grow wider or longer, and as members are added."""
 
 from __future__ import annotations
 

@@ -47,5 +47,5 @@ def _section(name: str) -> str:
     table = pd.DataFrame(stored["data"], columns=stored["columns"])
     for column in table.select_dtypes("float"):
         table[column] = [f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}" for value in table[column]]
-    picture = "![Seconds an epoch and peak memory](images/growth.png)\n\n" if name == "growth" else ""
+    picture = "![Seconds per epoch and peak memory](images/growth.png)\n\n" if name == "growth" else ""
     return f"### {title}\n\n{picture}{markdown_table(table)}\n\n{about_sentence(RESULTS / name)}"

@@ -38,9 +38,8 @@ def main(folder: Path, n_splits: int = 4, max_epochs: int = 200, report_folds: i
     print("2. The graph of the original columns, with what is known about them\n")
     model = graph_model(max_epochs).fit(X, y)
     print(model.graph_.edges().head(8).round(2).to_string(index=False))
-    print(
-        "Laboratories usually calculate LDL from the three other lipids (Friedewald's formula): the graph found them.\n"
-    )
+    print(f"\nParents of ldl: {', '.join(model.graph_.parents('ldl'))}.")
+    print("Laboratories usually calculate it from cholesterol, HDL and triglycerides (Friedewald's formula).\n")
 
     print("3. What if the body-mass index of everybody were lower by 2?\n")
     world = model.structural_model()

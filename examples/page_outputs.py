@@ -45,12 +45,12 @@ def printed(page: Path) -> Iterator[tuple[str | None, str]]:
                 exec(compile(block["code"], page.name, "exec"), names)
             output = written.getvalue()
         elif runs_commands and not block["code"].startswith("pip "):
-            output = _printed_by_commands(block["code"], may_fail=block["text"] is not None)
+            output = _printed_by_commands(block["code"], may_fail=(block["text"] or "").startswith("castlereg: "))
         yield block["text"], as_shown(output)
 
 
 def _printed_by_commands(commands: str, *, may_fail: bool) -> str:
-    """Run commands with the castlereg of this Python; standard error is shown only if they fail."""
+    """Run commands with the castlereg of this Python; standard error is shown only if they should fail."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "COLUMNS": "200"}
     ended = subprocess.run(["bash", "-e", "-c", commands], text=True, capture_output=True, env=environment)

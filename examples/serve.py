@@ -2,9 +2,10 @@
 
 The model is loaded once per process. Train one, start the server, and send rows::
 
-    castlereg fit flats.csv --target rent --output rent.castle
-    MODEL=rent.castle uvicorn --app-dir examples --factory serve:from_environment --port 8000
-    curl localhost:8000/predict --json '[{"area": 95, "city": "Oslo", "balcony": null}]'
+    castlereg datasets diabetes --output diabetes.csv
+    castlereg fit diabetes.csv --target target --output diabetes.castle
+    MODEL=diabetes.castle uvicorn --app-dir examples --factory serve:from_environment --port 8000
+    tail -1 diabetes.csv  # the values of a row, to be sent as [{"age": ..., "sex": ..., ...}]
 
 A row has all columns of the model, in any order; null is a missing value. Rows that the model cannot predict are
 answered with status 422 and the message of the error. Needs ``pip install fastapi uvicorn``.

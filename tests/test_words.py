@@ -41,34 +41,33 @@ GLOSSARY = {
     r"stands? (for|beside|alone)": "represents, is next to, is self-contained",
     r"(go|goes) (with|together)": "works with, can be combined with",
     r"(?<!there )is no (?!(\w+er|more|less|such)\b)[a-z]+": "is not a",
-    r"[^.,:;(\n]+ (alone|else)(?=[.;)])": "only, otherwise",
+    r"[^.,:;(]{1,40} (alone|else)(?=[.;)])": "only, otherwise",
     r"nothing is lost": "what is kept",
     r"says so": "reports it",
     r"what an? [a-z]+ is worth": "strength",
 }
-WORDS = {re.compile(rf"(?<![\w`-]){pattern}(?![\w`-])", re.IGNORECASE): word for pattern, word in GLOSSARY.items()}
+WORDS = {re.compile(rf"(?<![\w`-]){p}(?![\w`-])", re.IGNORECASE): word for p, word in GLOSSARY.items()}
 
 
-def prose_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line numbers and what people read there: of Python, strings and comments; of a page, all but its code."""
+def prose_of(path: Path) -> Iterator[str]:
+    """Yield what people read: of Python, strings and comments; of a page, everything but its code."""
     if path.suffix == ".py":
         with tokenize.open(path) as file:
             for token in tokenize.generate_tokens(file.readline):
                 if token.type in (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1)):
-                    yield token.start[0], token.string
+                    yield token.string
         return
-    text = path.read_text(encoding="utf-8")
-    without_code = re.sub(r"^```.*?^```", lambda code: "\n" * code[0].count("\n"), text, flags=re.DOTALL | re.MULTILINE)
-    yield 1, without_code
+    yield re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def offences(path: Path) -> list[str]:
     found = []
-    for start, text in prose_of(path):
+    for prose in prose_of(path):
+        text = re.sub(r"\s+", " ", prose)
         for pattern, word in WORDS.items():
             for match in pattern.finditer(text):
-                line = start + text[: match.start()].count("\n")
-                found.append(f"{path.relative_to(ROOT)}:{line}: {match[0].strip()!r}; write: {word}")
+                context = text[max(0, match.start() - 30) : match.end() + 30]
+                found.append(f"{path.relative_to(ROOT)}: ...{context}...; write: {word}")
     return found
 
 

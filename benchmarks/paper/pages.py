@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
 from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from benchmarks.about import about_sentence
@@ -101,12 +103,14 @@ def rank_table() -> str:
 def gain_table() -> str:
     """Return the median gain of CASTLE and its parts over the plain network, by rows and extra columns."""
     frame = by_draw(outcomes()["when_it_pays"].results)
-    frame["data"] = frame["source"].where(frame["source"] == "world", "real tables").replace("world", "random graphs")
+    is_world = frame["source"] == "world"
+    frame["data"] = np.where(is_world, "random graphs", "real tables")
+    frame["rows"] = frame["n_rows"].map("{:,}".format).where(is_world | (frame["n_rows"] < 1000), "up to 1,000")
     parts = ["V", "R + V", "L + V", WHOLE]
-    groups = frame.groupby(["data", "extra", "n_rows"], sort=True)
+    groups = frame.sort_values(["data", "extra", "n_rows"]).groupby(["data", "extra", "rows"], sort=False)
     table = groups[parts].median().round(1)
     table.insert(0, "cases", groups.size())
-    return markdown_table(table.reset_index().rename(columns={"extra": "extra columns", "n_rows": "rows"}), digits=1)
+    return markdown_table(table.reset_index().rename(columns={"extra": "extra columns"}), digits=1)
 
 
 def rule_table() -> str:
@@ -173,7 +177,10 @@ def pictures(folder: Path) -> dict[str, Path]:
 
 
 def write() -> None:
-    """Write the pages, the figures and the rule."""
+    """Write pages, pictures and the rule, if no unit of any experiment is missing."""
+    missing = [name for name in EXPERIMENTS if name not in outcomes() or not outcomes()[name].complete]
+    if missing:
+        sys.exit(f"units are missing of {', '.join(missing)}; run: python -m benchmarks.paper run {' '.join(missing)}")
     with tempfile.TemporaryDirectory() as folder:
         for name, path in pictures(Path(folder)).items():
             (IMAGES / f"{name}.png").write_bytes(path.read_bytes())

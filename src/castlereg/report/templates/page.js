@@ -135,7 +135,7 @@
   const edgeText = ([cause, effect, w, confidence, direction, directed]) =>
     isolated(graph.nodes[cause]) + " → " + isolated(graph.nodes[effect]) + "\nweight " + weight(w) +
     " · confidence " + (confidence === null ? "not known" : percent(confidence)) +
-    (direction === null ? "" : " · this direction in " + percent(direction) + " of the networks with this edge") +
+    (direction === null ? "" : " · direction " + percent(direction)) +
     (directed ? "" : " (uncertain)");
   const nodeText = (index) => {
     const list = (which, other) => graph.edges.slice(0, shown).filter((edge) => edge[which] === index)
