@@ -220,9 +220,9 @@ def readme_ranks() -> str:
     table = rank_table(errors)[["mean rank", *VARIANTS.values()]]
     n_tables = errors.index.get_level_values("table").nunique()
     return (
-        f"{_markdown(table.rename(index=NAMES))}\n\nMean rank (1 is best) over {len(errors)} cells: {n_tables} tables, three "
-        "versions, three sizes; defaults for all models. Cells of one table are not independent: over tables, only "
-        f"differences above {critical_difference(len(errors.columns), n_tables):.1f} are significant."
+        f"{_markdown(table.rename(index=NAMES))}\n\nMean rank (1 is best) over {len(errors)} cells: {n_tables} tables, "
+        "three versions, three sizes; defaults for all models. Cells of one table are not independent: over tables, "
+        f"only differences above {critical_difference(len(errors.columns), n_tables):.1f} are significant."
     )
 
 
