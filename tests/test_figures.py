@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from benchmarks import recovery_page
+from benchmarks import recovery_page, timings
 from benchmarks.accuracy import page as accuracy
 from benchmarks.clusters import page as clusters
 from benchmarks.effects import page as effects
@@ -20,9 +20,16 @@ PAGES = [
     (DOCS / "speed.md", clusters.COMMAND, clusters.figures),
     (DOCS / "speed.md", torch_loop.COMMAND, torch_loop.figures),
     (DOCS.parent / "README.md", accuracy.COMMAND, accuracy.readme_ranks),
+    (DOCS / "speed.md", timings.COMMAND, timings.figures),
     (DOCS / "when_it_pays.md", paper.COMMAND, paper.gains_and_rule),
+    (DOCS / "technical_report.md", paper.COMMAND, paper.verdicts_and_ranks),
 ]
-WHOLE_PAGES = {"accuracy": accuracy.page_text, "effects": effects.page_text, "recovery": recovery_page.page_text}
+WHOLE_PAGES = {
+    "accuracy": accuracy.page_text,
+    "effects": effects.page_text,
+    "recovery": recovery_page.page_text,
+    "results": paper.results_page,
+}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ class RankNoise(SyntheticRanks):
         if scale == "quick":
             cases = [{"n_nodes": 4, "n_rows": 100, "n_noise": 2, "draw": 0}]
             return worlds(cases, scale, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))
-        nodes, n_draws = 50, 5 if scale == "standard" else 10
+        nodes, n_draws = 50, 3 if scale == "standard" else 10
         cases = [
             {"n_nodes": nodes, "n_rows": 50 * nodes, "n_noise": noise, "draw": draw}
             for noise in (0, 20, 40, 60, 80, 100)
