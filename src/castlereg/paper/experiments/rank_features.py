@@ -21,7 +21,7 @@ class RankFeatures(SyntheticRanks):
         if scale == "quick":
             cases = [{"n_nodes": 6, "n_rows": 100, "n_noise": 0, "draw": 0}]
             return worlds(cases, scale, cv=2, max_epochs=3, methods=("Baseline", "CASTLE"))
-        draws = {10: 10, 50: 10, 100: 10, 150: 4} if scale == "standard" else dict.fromkeys((10, 50, 100, 150), 10)
+        draws = {10: 10, 50: 10, 100: 10, 150: 3} if scale == "standard" else dict.fromkeys((10, 50, 100, 150), 10)
         cases = [
             {"n_nodes": nodes, "n_rows": 50 * nodes, "n_noise": 0, "draw": draw}
             for nodes, n_draws in draws.items()
