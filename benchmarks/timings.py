@@ -16,7 +16,6 @@ RESULTS = Path(__file__).with_name("timings")
 COMMAND = "python -m benchmarks"
 SHOWN = (
     "startup",
-    "throughput",
     "prediction",
     "growth",
     "four_hundred",
