@@ -71,8 +71,9 @@ def gain_map(results: pd.DataFrame) -> Figure:
             for (i, j), gain in np.ndenumerate(means.to_numpy()):
                 colour = "white" if abs(gain) > 0.6 * limit else "black"
                 ax.text(j, i, f"{round(gain)}", ha="center", va="center", fontsize=7, color=colour)
-            limits = means.columns if len(means.columns) > 2 else [means.columns[0], f"up to {means.columns[1]}"]
-            ax.set_xticks(range(means.shape[1]), [str(rows) for rows in limits], fontsize=6)
+            is_table = panel in set(frame["source"])  # which may have fewer rows than the largest size
+            sizes = [f"up to {rows}" if is_table and rows >= 1000 else str(rows) for rows in means.columns]
+            ax.set_xticks(range(means.shape[1]), sizes, fontsize=6)
             labels = list(means.index) if position % columns == 0 else [""] * len(means)
             ax.set_yticks(range(means.shape[0]), labels, fontsize=7)
             ax.set_title(panel, fontsize=7)
