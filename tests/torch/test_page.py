@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,18 @@ from benchmarks.torch_loop import page
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_loop_of_the_example_is_short() -> None:
-    source = (ROOT / "examples" / "torch_loop.py").read_text(encoding="utf-8")
-    (train,) = (f for f in ast.parse(source).body if isinstance(f, ast.FunctionDef) and f.name == "train")
-    assert train.end_lineno is not None
-    assert train.end_lineno - train.lineno < 30
+def test_the_loops_of_the_guide_and_of_the_example_are_short() -> None:
+    """The guide's code is run with all pages; it shows the error of the example under another name."""
+    example = (ROOT / "examples" / "torch_loop.py").read_text(encoding="utf-8")
+    guide = (ROOT / "docs" / "torch.md").read_text(encoding="utf-8")
+    (first, *_) = re.findall(r"```python\n(.*?)```", guide, flags=re.DOTALL)
+    for source in (example, first):
+        (train,) = (f for f in ast.parse(source).body if isinstance(f, ast.FunctionDef) and f.name == "train")
+        assert train.end_lineno is not None
+        assert train.end_lineno - train.lineno < 30
+    (error,) = (f for f in ast.parse(example).body if isinstance(f, ast.FunctionDef) and f.name == "squared_error")
+    assert "".join(ast.unparse(error.body[-1]).split()) in "".join(ast.unparse(ast.parse(first)).split())
+    assert "examples/torch_loop.py" in guide
 
 
 def test_edges_are_written_and_read() -> None:
