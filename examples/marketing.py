@@ -32,7 +32,7 @@ def main(folder: Path, max_epochs: int = 200, n_splits: int = 3, methods: Sequen
     y = np.log1p(table.y).rename("log interactions")
     result = compare(X, y, methods=methods, cv=5, n_splits=n_splits, max_epochs=max_epochs, random_state=0)
     print(result.to_frame().drop(columns="seconds").round(3).to_string())
-    print("An MSE of 1 is no better than predicting the mean.")
+    print("Predicting the mean has an MSE of 1.")
 
     X, X_new, y, y_new = train_test_split(X, y, test_size=0.2, random_state=0)
     print("\nMean of five fold networks on another split, by scaling of the columns:")

@@ -43,7 +43,13 @@ def test_advice_prints_the_facts() -> None:
     X = rng.standard_normal((200, 5))
     expected = advice(X, X[:, 0] + rng.standard_normal(200))
     text = str(expected)
-    for part in ("200, 40 per column", "expected gain", "redundancy", f"{expected.gain.typical:.0f} %"):
+    for part in (
+        "200, 40 per column",
+        "expected gain",
+        "redundancy",
+        f"{measured_rule()['check']['inside the range']:.0%} of gains",
+        f"{expected.gain.typical:.0f} %",
+    ):
         assert part in text
 
 

@@ -30,13 +30,15 @@ class Advice:
 
     def __str__(self) -> str:
         facts, gain = self.facts, self.gain
+        in_range = measured_rule()["check"]["inside the range"]  # of tables that were not used to learn the rule
         lines = {
             "rows": f"{facts.rows:,}, {facts.rows_per_column:.0f} per column",
-            "columns": f"{facts.columns:,}, of which {facts.unrelated:.0%} have no linear relation to the target",
+            "columns": f"{facts.columns:,}; {facts.unrelated:.0%} without a significant linear relation to the target",
             "redundancy": f"{facts.redundancy:.2f}: the share of a column that the other columns predict",
             "target": f"a linear model predicts {facts.linear:.0%} of its variance, trees {facts.flexible:.0%}",
-            "expected gain": f"{gain.typical:.0f} % (80 % of similar tables: {gain.low:.0f} to {gain.high:.0f} %)",
-            "similar tables": f"{gain.cases} measured ones with {', '.join(gain.because)}",
+            "expected gain": f"{gain.typical:.0f} %; {gain.low:.0f} to {gain.high:.0f} % on most similar tables",
+            "similar tables": f"{gain.cases} measured, with {', '.join(gain.because)}",
+            "reliability": f"a rough rule: on tables of other kinds, {in_range:.0%} of gains were in its ranges",
         }
         width = max(map(len, lines))
         return "\n".join([*(f"{name:<{width}}  {text}" for name, text in lines.items()), "", self._recommendation()])
@@ -47,7 +49,7 @@ class Advice:
         elif self.gain.typical >= _WORTH_IT:
             verdict = "CASTLE often predicts better than a plain network on such tables, not always."
         else:
-            verdict = "Expect no better predictions from CASTLE than from a plain network; use it for the graph."
+            verdict = "Expect no better predictions from CASTLE than from a plain network."
         return f"{verdict} CastleRegressorCV and CastleClassifierCV train both and weight them by held-out rows."
 
 
