@@ -14,8 +14,8 @@ from benchmarks.acyclicity_functions import FUNCTIONS
 from benchmarks.recovery_problems import recovery_problem
 from castlereg import Castle, CastleRegressor
 from castlereg.acyclicity.cut import acyclic_cut, strong_edges
+from castlereg.causal.graph.scores import edge_scores, ranking_scores
 from castlereg.estimators.castle import Objective
-from castlereg.graph.scores import edge_scores, ranking_scores
 
 N_TEST = 1000
 OBJECTIVES: dict[Objective, float] = {"prediction": 0.01, "graph": 0.03}  # with the beta that each is used with

@@ -19,7 +19,7 @@ from jax import Array, lax
 
 from benchmarks.acyclicity_functions import FUNCTIONS
 from benchmarks.problems import Stack
-from castlereg.synthetic import random_dag
+from castlereg.causal.synthetic import random_dag
 from castlereg.training.devices import prepare_jax
 
 SIZES = (10, 50, 100, 200, 400, 1000)

@@ -18,9 +18,9 @@ import pandas as pd
 from scipy.stats import ks_2samp, wilcoxon
 from sklearn.datasets import load_diabetes
 
-from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
+from castlereg.table.table import Table
 from castlereg.training import Member, Phase, Plan, train
 from castlereg.training.engines.protocol import EngineName
 

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from benchmarks.recovery_problems import DENSE, FAMILIES, SPARSE, Recovery, mixed_problem, recovery_problem
 from castlereg import CastleClassifier, CastleRegressor
 from castlereg.acyclicity.cut import acyclic_cut, strong_edges
-from castlereg.discovery import discover, number
-from castlereg.graph.scores import ranking_scores
+from castlereg.causal.discovery import discover, number
+from castlereg.causal.graph.scores import ranking_scores
 
 STORED = Path(__file__).parent / "peers" / "recovery_scores.csv"
 CALIBRATION = Path(__file__).parent / "peers" / "recovery_calibration.csv"

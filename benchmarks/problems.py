@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.acyclicity import Acyclicity
-from castlereg.data.table import Table
 from castlereg.estimators.base import read_features
 from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
+from castlereg.table.table import Table
 from castlereg.training import Member, Phase, Plan, TrainedStack, train
 
 

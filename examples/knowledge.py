@@ -16,9 +16,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from castlereg import CastleRegressor, CausalGraph, EdgeConstraints
-from castlereg.graph.scores import graph_scores
+from castlereg.causal.graph.scores import graph_scores
+from castlereg.causal.synthetic import KnownWorld, example_dag
 from castlereg.paper import best_error
-from castlereg.synthetic import KnownWorld, example_dag
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:

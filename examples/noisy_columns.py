@@ -16,9 +16,9 @@ import numpy as np
 import pandas as pd
 
 from castlereg import CastleRegressorCV, NetworkRegressorCV
+from castlereg.causal.synthetic import KnownWorld, random_dag, weighted_dag
 from castlereg.paper import best_error, choose_target, roles
 from castlereg.regularizers import L1
-from castlereg.synthetic import KnownWorld, random_dag, weighted_dag
 
 
 def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:

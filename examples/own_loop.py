@@ -21,10 +21,10 @@ from jax import Array
 from castlereg import CausalGraph
 from castlereg.acyclicity.cut import weakest_strong_weight
 from castlereg.castle import castle_loss
+from castlereg.causal.synthetic import KnownWorld, example_dag
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch
 from castlereg.network import Parameters, initialize, mask_inputs, squared_adjacency
-from castlereg.synthetic import KnownWorld, example_dag
 
 State = tuple[Parameters, optax.OptState]
 

@@ -17,8 +17,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from castlereg import CastleRegressor
-from castlereg.structural import Effect, StructuralModel
-from castlereg.synthetic import KnownWorld
+from castlereg.causal.structural import Effect, StructuralModel
+from castlereg.causal.synthetic import KnownWorld
 
 ARROWS = {
     ("footfall", "advertising"): -0.8,

@@ -34,7 +34,7 @@ from fuzz.verdict import Counts, Finding, check_clear, expect, strict_warnings
 
 FILES_OF_CASE = 10
 _DIGEST = slice(35, 99)  # of the file's bytes: the hexadecimal SHA-256 of the others
-_READER = ("castlereg/persistence", "castlereg/data/preprocessing", "castlereg/layout")
+_READER = ("castlereg/persistence", "castlereg/table/preprocessing", "castlereg/layout")
 
 _VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 10**20, 2**63, 0.5, -0.0, 1e308, 1e-320, "", "text", "../../x", "\x00", "\ud800"),

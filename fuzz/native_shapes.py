@@ -20,7 +20,6 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.table import Table
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.losses import Huber, Poisson, Quantiles
 from castlereg.regularizers import (
@@ -34,6 +33,7 @@ from castlereg.regularizers import (
     MixUp,
     Regularizer,
 )
+from castlereg.table.table import Table
 from castlereg.training import Member, Plan, TrainedStack, train
 from castlereg.training.engines import native
 from castlereg.training.plan import phases_for

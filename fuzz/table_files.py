@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from castlereg.data.files import TableFile
+from castlereg.table.files import TableFile
 from fuzz.byte_mutations import mutated
 from fuzz.coverage import Lines, lines_of
 from fuzz.verdict import Counts, check_clear, expect, strict_warnings
 
 FILES_OF_CASE = 10
-_READER = ("castlereg/data",)
+_READER = ("castlereg/table",)
 
 
 def _frame() -> pd.DataFrame:

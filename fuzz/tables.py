@@ -13,7 +13,7 @@ import pandas as pd
 from sklearn.base import clone
 
 import castlereg
-from castlereg.data.files import TableFile
+from castlereg.table.files import TableFile
 from fuzz.odd_tables import Problem, problem
 from fuzz.verdict import Counts, Finding, check_clear, expect, is_of_sklearn, strict_warnings
 

@@ -13,12 +13,12 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from castlereg.castle import acyclicity_loss, castle_loss, l1_norm
-from castlereg.data.table import Table, measure
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch, as_batch, node_losses
 from castlereg.network import Parameters, forward, initialize, mask_inputs
 from castlereg.regularizers import Castle
 from castlereg.regularizers.engine import regularized_loss
+from castlereg.table.table import Table, measure
 from castlereg.training import Member, Phase, Plan, train
 from castlereg.training.sources import BatchStream
 from tests.small_problems import numeric_layout, random_batch, random_parameters

@@ -8,7 +8,6 @@ import pytest
 from sklearn import metrics
 
 import castlereg
-from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.evaluation import (
     Evaluation,
     Score,
@@ -19,6 +18,7 @@ from castlereg.evaluation import (
     numeric_measures,
     target_scores,
 )
+from castlereg.table.targets import ClassTarget, NumericTarget
 
 RNG = np.random.default_rng(0)
 SEED = np.random.SeedSequence(0)
@@ -164,7 +164,7 @@ def test_held_out_rows_are_predicted_by_the_network_that_left_them_out(
     assert evaluation.targets[0].scores[0].value == pytest.approx(metrics.r2_score(table["rent"], predicted))
 
 
-def _columns(model: castlereg.CastleRegressorCV, table: pd.DataFrame) -> castlereg.data.reading.Columns:
+def _columns(model: castlereg.CastleRegressorCV, table: pd.DataFrame) -> castlereg.table.reading.Columns:
     from castlereg.estimators.base import read_features
 
     return read_features(model, table[["area"]])

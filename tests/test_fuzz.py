@@ -17,8 +17,8 @@ from fuzz.verdict import Finding, check_clear
 from fuzz.worker import MODULES
 
 import castlereg
-from castlereg.data.reading import read_columns
 from castlereg.estimators.base import NetworkEstimator
+from castlereg.table.reading import read_columns
 from tests.fitted_models import fitted
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.xdist_group("model files")]

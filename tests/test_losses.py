@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.stats
 
-from castlereg.data.table import null_losses
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch, cell_losses, log_likelihood_loss, mean_losses, node_losses, node_scores
+from castlereg.table.table import null_losses
 from tests.small_problems import random_batch
 
 

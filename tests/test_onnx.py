@@ -19,8 +19,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
 from castlereg import CastleRegressor, estimators, onnx_inputs, to_onnx
-from castlereg.data.schema import OTHER
 from castlereg.onnx import _labels as labels_of
+from castlereg.table.schema import OTHER
 from tests.fitted_models import NAMES, fitted, table
 
 pytestmark = [

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import mean_pinball_loss, mean_poisson_deviance
 
-from castlereg.data.table import Table, measure
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch, cell_losses, node_losses
+from castlereg.table.table import Table, measure
 from castlereg.target_losses import Huber, Poisson, Quantiles, TargetLoss, target_loss
 
 LOSSES = [Huber(0.7), Poisson(), Quantiles((0.1, 0.4, 0.9))]

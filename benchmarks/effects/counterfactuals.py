@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.effects.worlds import KINDS, ROWS, known_world, problem_outcome
-from castlereg.structural import FittedWorld
-from castlereg.structural.variables import Variable, from_frame
+from castlereg.causal.structural import FittedWorld
+from castlereg.causal.structural.variables import Variable, from_frame
 
 RESULTS = Path(__file__).with_name("counterfactuals.csv")
 

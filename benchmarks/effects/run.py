@@ -16,10 +16,10 @@ from sklearn.linear_model import LinearRegression
 
 from benchmarks.effects.worlds import Problem
 from castlereg import CastleRegressor
-from castlereg.graph import CausalGraph
-from castlereg.structural import FittedWorld
-from castlereg.structural.of_model import in_order
-from castlereg.structural.variables import Variable, from_frame
+from castlereg.causal.graph import CausalGraph
+from castlereg.causal.structural import FittedWorld
+from castlereg.causal.structural.of_model import in_order
+from castlereg.causal.structural.variables import Variable, from_frame
 
 RESULTS = Path(__file__).with_name("results.csv")
 COLUMNS = ("kind", "seed", "method", "graph", "error", "error_of_causes", "coverage", "width", "fit", "questions")

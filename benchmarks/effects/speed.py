@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from castlereg.graph import CausalGraph
-from castlereg.structural import FittedWorld
-from castlereg.structural.variables import Variable
-from castlereg.synthetic import KnownWorld, random_dag, weighted_dag
+from castlereg.causal.graph import CausalGraph
+from castlereg.causal.structural import FittedWorld
+from castlereg.causal.structural.variables import Variable
+from castlereg.causal.synthetic import KnownWorld, random_dag, weighted_dag
 
 RESULTS = Path(__file__).with_name("speed.csv")
 ROWS, NODES, EDGES, VALUES = 10_000, 50, 100, 20

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks.marked_figures import DOCS, write_figures
-from castlereg.graph.scores import structural_hamming_distance
+from castlereg.causal.graph.scores import structural_hamming_distance
 from castlereg.markdown import markdown_table
 
 RESULTS = Path(__file__).parent / "results.csv"

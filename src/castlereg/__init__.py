@@ -11,15 +11,15 @@ __version__ = "0.2.0.dev0"
 _HOMES = {
     "Advice": "advising",
     "Castle": "regularizers",
-    "CausalGraph": "graph",
+    "CausalGraph": "causal.graph",
     "Comparison": "comparison",
-    "EdgeConstraints": "graph",
+    "EdgeConstraints": "causal.graph",
     "Evaluation": "evaluation",
     "FitWarning": "notices",
     "PermutationImportance": "explanation",
     "Recipe": "estimators.recipe",
     "ShapValues": "explanation",
-    "StructuralModel": "structural",
+    "StructuralModel": "causal.structural",
     "advice": "advising",
     "compare": "comparison",
     "evaluate": "evaluation",
@@ -33,7 +33,7 @@ _HOMES = {
     "write_report": "report",
 }  # all others are estimators
 _SUBMODULES = {
-    *("acyclicity", "callbacks", "castle", "estimators", "graph", "paper", "regularizers", "structural", "synthetic"),
+    *("acyclicity", "callbacks", "castle", "estimators", "causal", "paper", "regularizers"),
     "work",
 }
 
@@ -74,6 +74,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from castlereg.advising import Advice, advice
+    from castlereg.causal.graph import CausalGraph, EdgeConstraints
+    from castlereg.causal.structural import StructuralModel
     from castlereg.comparison import Comparison, compare
     from castlereg.estimators import (
         CastleClassifier,
@@ -90,13 +92,11 @@ if TYPE_CHECKING:
     from castlereg.estimators.recipe import Recipe
     from castlereg.evaluation import Evaluation, evaluate
     from castlereg.explanation import PermutationImportance, ShapValues, explain, partial_dependence
-    from castlereg.graph import CausalGraph, EdgeConstraints
     from castlereg.notices import FitWarning
     from castlereg.onnx import onnx_inputs, to_onnx
     from castlereg.persistence import load, save
     from castlereg.regularizers import Castle
     from castlereg.report import write_report
-    from castlereg.structural import StructuralModel
     from castlereg.training.devices import use_devices
 else:
 

@@ -14,11 +14,11 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
-from castlereg.data.targets import NumericTarget, Target, has_targets
 from castlereg.digits import Interval, decimals_of, number
 from castlereg.estimators.base import NetworkEstimator, Seed, read_known_rows, seed_sequence
 from castlereg.fitted.model import FoldBook, class_sets, cv_plus
 from castlereg.notices import shows_progress
+from castlereg.table.targets import NumericTarget, Target, has_targets
 
 COVERAGE = 0.95  # of the bootstrap intervals
 _DRAWS, _DRAWS_OF_MANY = 1000, 200

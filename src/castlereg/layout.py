@@ -38,7 +38,7 @@ class Node:
         Whether values may be missing: a missing indicator follows the node's other channels, and missing values do not
         count in its loss.
     clipped : bool
-        Whether extreme values are clipped smoothly, see :func:`castlereg.data.table.smooth_clip`.
+        Whether extreme values are clipped smoothly, see :func:`castlereg.table.table.smooth_clip`.
     extra : int
         Number of additional input channels computed from the value of a numeric node.
     loss : TargetLoss, optional

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import scipy.special
 from jax import Array
 
-from castlereg.data.table import Standardization, standardize
 from castlereg.layout import Layout, Node
+from castlereg.table.table import Standardization, standardize
 from castlereg.target_losses import Huber as Huber
 from castlereg.target_losses import Poisson as Poisson
 from castlereg.target_losses import Quantiles as Quantiles

@@ -1,6 +1,6 @@
 """Export of a fitted model to ONNX: encoding, networks and decoding of their outputs, all in float64.
 
-The encoding is that of :class:`castlereg.data.preprocessing.Preprocessing`; the inputs and outputs of each network are
+The encoding is that of :class:`castlereg.table.preprocessing.Preprocessing`; the inputs and outputs of each network are
 those of :class:`castlereg.fitted.Networks`.
 """
 
@@ -21,15 +21,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from castlereg.atomic_write import atomic_write
-from castlereg.data.coding import values_of_levels
-from castlereg.data.preprocessing import Channel, Preprocessing
-from castlereg.data.reading import ColumnType
-from castlereg.data.schema import OTHER, ColumnSchema
-from castlereg.data.table import smooth_clip
-from castlereg.data.targets import NumericTarget, Target
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.fitted import Blend, FittedModel, Networks
 from castlereg.network import Embedding, Parameters
+from castlereg.table.coding import values_of_levels
+from castlereg.table.preprocessing import Channel, Preprocessing
+from castlereg.table.reading import ColumnType
+from castlereg.table.schema import OTHER, ColumnSchema
+from castlereg.table.table import smooth_clip
+from castlereg.table.targets import NumericTarget, Target
 from castlereg.target_losses import Quantiles
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ import castlereg
 from castlereg.cli import app
 from castlereg.cli.console import as_json, one_line, reason
 from castlereg.cli.fit import held_out_labels
-from castlereg.data.files import TableFile
+from castlereg.table.files import TableFile
 from tests.fitted_models import short_pools
 
 RUN = CliRunner()
@@ -302,7 +302,7 @@ def test_errors_that_nobody_has_thought_of_are_one_line(folder: Path, monkeypatc
         (SystemError("error return"), "unexpected SystemError: error return; pass --debug to see the traceback"),
         (RuntimeError("RESOURCE_EXHAUSTED: 8 GB"), "not enough memory: use fewer rows"),
     ):
-        monkeypatch.setattr("castlereg.data.files.TableFile.read", _raising(error))
+        monkeypatch.setattr("castlereg.table.files.TableFile.read", _raising(error))
         result = run("fit", folder / "homes.csv", "-t", "price")
         assert result.exit_code == 2
         assert result.stderr.startswith(f"castlereg: {said}")

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from castlereg.cli.tables import chosen_task, open_for, with_targets
-from castlereg.data.files import TableFile
-from castlereg.data.schema import ColumnSchema
-from castlereg.data.targets import ClassTarget
+from castlereg.table.files import TableFile
+from castlereg.table.schema import ColumnSchema
+from castlereg.table.targets import ClassTarget
 
 
 def test_classes_that_are_whole_numbers_stay_so_where_some_are_missing(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import castlereg
 from castlereg import CastleClassifier, CastleMultiOutput, CastleRegressor, EdgeConstraints, NetworkRegressor
+from castlereg.causal.structural import FittedWorld
+from castlereg.causal.structural.variables import Variable
 from castlereg.cli import app
 from castlereg.cli.assignments import assignments, given_value, listed_values, split_assignment, typed
-from castlereg.structural import FittedWorld
-from castlereg.structural.variables import Variable
 
 ROWS = 120
 DRAWS = ["--draws", "6"]

@@ -18,7 +18,6 @@ from castlereg.comparison import run
 from castlereg.comparison.methods import LATER_METHODS, PAPER_METHODS, checked_methods
 from castlereg.comparison.run import held_out_splits
 from castlereg.comparison.significance import significance
-from castlereg.data import preprocessing
 from castlereg.regularizers import (
     L1,
     L2,
@@ -32,6 +31,7 @@ from castlereg.regularizers import (
     Tangos,
 )
 from castlereg.search.grid import train_folds
+from castlereg.table import preprocessing
 
 mpl.use("agg")
 QUICK: dict[str, Any] = {"cv": 3, "max_epochs": 8, "random_state": 0}

@@ -24,9 +24,9 @@ from castlereg import (
     NetworkRegressor,
 )
 from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
+from castlereg.causal.synthetic import example_dag, sample
 from castlereg.network import forward
 from castlereg.search.fit import fit
-from castlereg.synthetic import example_dag, sample
 
 NAMES = ["a", "b", "c", "d", "y"]
 QUICK: dict[str, Any] = {"max_epochs": 2, "random_state": 0}

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from castlereg import CastleRegressor, NetworkRegressor
-from castlereg.data.reading import read_columns
-from castlereg.data.table import measure
 from castlereg.network import initialize
 from castlereg.notices import FitWarning
+from castlereg.table.reading import read_columns
+from castlereg.table.table import measure
 from castlereg.training import Plan, TrainedStack
 
 NAMES = st.sampled_from(["a", "a", "b", "", "two words", "<b>&", "naïve", "y", "x0", 0, 1, 2.5, None, ("t", 1)])

@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 
 from castlereg import NetworkRegressor
-from castlereg.data.files import TableFile
-from castlereg.data.schema import schema_frame
-from castlereg.data.targets import inferred_task
 from castlereg.estimators.base import checked_plan
 from castlereg.search.file_data import FileData
 from castlereg.search.request import FitRequest
+from castlereg.table.files import TableFile
+from castlereg.table.schema import schema_frame
+from castlereg.table.targets import inferred_task
 from tests.estimators.test_odd_frames import untrained
 
 pytest.importorskip("pyarrow")

@@ -9,7 +9,7 @@ import pytest
 from sklearn.inspection import partial_dependence as by_scikit_learn
 
 from castlereg import CastleClassifier, CastleMultiOutput, CastleRegressor, partial_dependence
-from castlereg.graph import CausalGraph
+from castlereg.causal.graph import CausalGraph
 
 mpl.use("agg")
 

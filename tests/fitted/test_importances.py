@@ -17,11 +17,11 @@ from sklearn.feature_selection import SelectFromModel
 
 import castlereg
 from castlereg import CastleClassifier, CastleMultiOutput, CastleRegressor, CastleRegressorCV, NetworkRegressor
-from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.fitted import FittedModel
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
 from castlereg.fitted.importances import column_importances, importance_rows
 from castlereg.fitted.row_losses import RowLosses
+from castlereg.table.targets import ClassTarget, NumericTarget, Target
 
 A, B = 2.0, 1.0
 NUMBERS = NumericTarget("y", 0.0, 1.0)

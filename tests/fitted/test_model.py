@@ -18,9 +18,9 @@ from castlereg import (
     NetworkClassifierCV,
     NetworkRegressor,
 )
-from castlereg.data.reading import read_columns
 from castlereg.fitted import FittedModel
 from castlereg.regularizers import L2
+from castlereg.table.reading import read_columns
 
 QUICK: dict[str, Any] = {"hidden_layer_sizes": (4,), "max_epochs": 3, "random_state": 0}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.fitted.row_losses import RowLosses
+from castlereg.table.targets import ClassTarget, NumericTarget
 
 
 def test_predicting_the_mean_or_the_class_shares_costs_one(rng: np.random.Generator) -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.reading import read_columns
-from castlereg.data.targets import ClassTarget
 from castlereg.fitted.held_out import HeldOut
 from castlereg.fitted.thresholds import _losses, sparsest_threshold
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.reading import read_columns
+from castlereg.table.targets import ClassTarget
 from tests.fitted_models import fitted
 
 pytestmark = pytest.mark.xdist_group("model files")

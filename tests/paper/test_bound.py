@@ -15,6 +15,7 @@ from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
 from castlereg import CastleClassifier, CastleRegressor, CastleRegressorCV, NetworkRegressor
+from castlereg.causal.synthetic import example_dag, sample
 from castlereg.network import forward
 from castlereg.paper.bound import (
     GeneralizationBound,
@@ -25,7 +26,6 @@ from castlereg.paper.bound import (
     squared_errors,
     sub_gaussian_factor,
 )
-from castlereg.synthetic import example_dag, sample
 
 matplotlib.use("Agg")
 

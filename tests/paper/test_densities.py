@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from castlereg.causal.synthetic.equations import NOISES
 from castlereg.paper.densities import DENSITIES
-from castlereg.synthetic.equations import NOISES
-from tests.synthetic.test_equations import KNOWN
+from tests.causal.synthetic.test_equations import KNOWN
 
 
 def test_every_kind_of_noise_has_a_density() -> None:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
+from castlereg.causal.synthetic import KnownWorld, example_dag, random_dag, weighted_dag
 from castlereg.paper import best_classification, best_error, parents_only_error, random_problem
-from castlereg.synthetic import KnownWorld, example_dag, random_dag, weighted_dag
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from castlereg.causal.synthetic.equations import NOISES, node_features
 from castlereg.paper.densities import DENSITIES
 from castlereg.paper.posterior import Child, NumericChild, conditional_variance, merged
-from castlereg.synthetic.equations import NOISES, node_features
 
 LINEAR = node_features("linear", 0, np.random.default_rng(0))
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from castlereg.causal.synthetic import KnownWorld, example_dag, random_dag
 from castlereg.paper.targets import choose_target, roles
-from castlereg.synthetic import KnownWorld, example_dag, random_dag
 
 
 def test_roles_around_the_examples_target() -> None:

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
 from castlereg.random_streams import OfNetwork, named_stream
 from castlereg.regularizers import Autoencoder
 from castlereg.regularizers.engine import regularized_loss
+from castlereg.table.table import Table
 from castlereg.training import Member, Phase, Plan, train
 from tests.regularizers.cases import problem
 

@@ -13,11 +13,11 @@ import pytest
 from sklearn.base import clone
 
 from castlereg import NetworkRegressor, Recipe
-from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import Form, initialize, mask_inputs, unpack
 from castlereg.regularizers import Castle, Dropout, Own, Regularizer
 from castlereg.regularizers.engine import regularized_loss, trained_nodes
+from castlereg.table.table import Table
 from castlereg.training import Member, Phase, Plan, train
 from castlereg.training.setup import Setup
 from castlereg.training.sources import TableSource

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from castlereg import CausalGraph
-from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.report import ReportContent
 from castlereg.report.content import Evaluation
 from castlereg.report.description import Column, Setting
@@ -16,6 +15,7 @@ from castlereg.report.graph_view import graph_content
 from castlereg.report.scores import score_target
 from castlereg.report.training_curves import training_content
 from castlereg.report.what_if import Curve, Outcome, SetColumn, WhatIfContent
+from castlereg.table.targets import ClassTarget, NumericTarget
 
 HOSTILE = (
     "<script>document.title = 'broken'</script>",

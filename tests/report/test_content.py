@@ -26,12 +26,12 @@ from castlereg import (
     load,
     save,
 )
-from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.notices import FitWarning
 from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.report import ReportContent, report_content
 from castlereg.report.cross_fitting import fold_numbers, out_of_fold, plain, single
 from castlereg.report.graph_view import GraphContent
+from castlereg.table.targets import ClassTarget, NumericTarget
 from tests.fitted_models import short_pools
 
 from .conftest import DATE, Fitted

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from castlereg import CausalGraph
-from castlereg.graph.drawing.picture import neighbourhood
+from castlereg.causal.graph.drawing.picture import neighbourhood
 from castlereg.report import graph_view
 from castlereg.report.graph_view import graph_content
 

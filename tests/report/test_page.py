@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 from castlereg import CausalGraph, write_report
+from castlereg.causal.graph.causal_graph import FOR_CONFIDENCE
 from castlereg.digits import number
-from castlereg.graph.causal_graph import FOR_CONFIDENCE
 from castlereg.report import ReportContent, page, render
 from castlereg.report.graph_view import graph_content
 

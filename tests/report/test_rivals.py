@@ -7,10 +7,10 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
-from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.report import cross_fitting
 from castlereg.report.cross_fitting import out_of_fold
 from castlereg.report.rivals import RIVALS, Rival, predicted_by
+from castlereg.table.targets import ClassTarget, NumericTarget
 
 from .conftest import Fitted
 

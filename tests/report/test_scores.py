@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.digits import Interval, number
 from castlereg.report.scores import judged, reliability, score_target, with_interval
+from castlereg.table.targets import ClassTarget, NumericTarget
 
 
 def test_the_interval_of_an_accuracy_is_about_the_binomial_one() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from castlereg.causal.structural.variables import Variable
 from castlereg.report.set_values import MOST_LEVELS, as_asked, as_text, codes_to_set
-from castlereg.structural.variables import Variable
 
 
 def test_numbers_leave_the_outer_rows_out() -> None:

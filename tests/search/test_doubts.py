@@ -12,11 +12,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
 
 from castlereg import CastleClassifierCV, NetworkRegressor
-from castlereg.data.targets import ClassTarget, NumericTarget
 from castlereg.fitted.held_out import HeldOutPredictions
 from castlereg.notices import FitWarning
 from castlereg.regularizers import L2, Castle
 from castlereg.search.doubts import end_of_grid, few_rows, no_skill, rare_classes
+from castlereg.table.targets import ClassTarget, NumericTarget
 
 QUICK: dict[str, Any] = {"hidden_layer_sizes": (4,), "max_epochs": 1, "random_state": 0}
 NUMBER, CLASSES = NumericTarget("y", 0.0, 1.0), ClassTarget("kind", np.array(list("abcde")))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from castlereg.data.targets import NumericTarget
 from castlereg.fitted.row_losses import RowLosses
 from castlereg.search.ensemble import greedy_weights
+from castlereg.table.targets import NumericTarget
 
 
 def test_the_greedy_selection_finds_the_best_mixture_of_two(rng: np.random.Generator) -> None:

@@ -13,15 +13,15 @@ import pytest
 from sklearn.model_selection import KFold
 
 from castlereg import CastleRegressor, CastleRegressorCV
-from castlereg.data.reading import read_columns
-from castlereg.data.rows import Rows
-from castlereg.data.targets import ClassTarget
 from castlereg.fitted import FittedModel
 from castlereg.layout import EdgeRules
 from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.search import CrossValidation, FitRequest, fit
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import TableData
+from castlereg.table.reading import read_columns
+from castlereg.table.rows import Rows
+from castlereg.table.targets import ClassTarget
 from castlereg.training import Phase, Plan
 
 PLAN = Plan((8, 8), (Phase(4),))

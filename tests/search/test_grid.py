@@ -10,13 +10,13 @@ import pytest
 from tqdm import tqdm
 
 from castlereg.acyclicity.cut import find_cycle
-from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.search import grid
 from castlereg.search import grid as searched
 from castlereg.search.grid import choose, strengths_of, train_folds
+from castlereg.table.table import Table
 from castlereg.training import Phase, Plan, train
 
 PLAN = Plan((4,), (Phase(3),))

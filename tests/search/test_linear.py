@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
-from castlereg.data.table import Table, standardize
 from castlereg.layout import EdgeRules
 from castlereg.network import forward
 from castlereg.search.linear import LinearForm, linear_forms, solve_linear
+from castlereg.table.table import Table, standardize
 from tests.training.cases import table
 
 FOLDS = [(np.arange(90), np.arange(90, 120)), (np.arange(30, 120), np.arange(30))]

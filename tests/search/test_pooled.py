@@ -17,7 +17,6 @@ from castlereg import (
     NetworkRegressorCV,
     Recipe,
 )
-from castlereg.data.reading import read_columns
 from castlereg.fitted.row_losses import RowLosses
 from castlereg.fitted.thresholds import into_targets
 from castlereg.layout import Layout, Node
@@ -26,6 +25,7 @@ from castlereg.search.fit import fit
 from castlereg.search.grid import clearly_worse
 from castlereg.search.pool import pool
 from castlereg.search.pooled import PoolRun
+from castlereg.table.reading import read_columns
 from castlereg.training.stack import Stack
 from tests.fitted_models import short_pools
 from tests.training.test_callbacks import Notes

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from castlereg import castle as of_jax
-from castlereg.data.table import Table, measure
 from castlereg.layout import Layout, Node
 from castlereg.losses import as_batch, cell_losses
 from castlereg.network import Parameters, forward, initialize, mask_inputs
 from castlereg.regularizers import Castle
+from castlereg.table.table import Table, measure
 from castlereg.training import Member, Phase, Plan, train
 from castlereg.training.sources import BatchStream
 from tests.small_problems import random_batch

@@ -8,9 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
+from castlereg.table.table import Table
 from castlereg.training import Member, Phase, Plan, TrainedStack
 from castlereg.training.engines.jax_engine import JaxEngine
 from castlereg.training.setup import Setup

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from castlereg.data.table import Standardization, rounded_up
 from castlereg.layout import Layout, Node
 from castlereg.network import forward, initialize
+from castlereg.table.table import Standardization, rounded_up
 from castlereg.training import file_source, program
 from castlereg.training.file_source import PIECE, RowFile
 from castlereg.training.program import _in_blocks

@@ -23,11 +23,11 @@ from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
 from castlereg.acyclicity.cut import find_cycle
-from castlereg.data.table import Table, room_for
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.network import initialize, squared_adjacency
 from castlereg.regularizers import L2, Castle, Dropout
 from castlereg.search.grid import train_folds
+from castlereg.table.table import Table, room_for
 from castlereg.training import Member, Phase, Plan, phases_for, program, sources, train
 from castlereg.training.engines.jax_engine import JaxEngine
 from tests.training.cases import assert_same, members, plain, plan, table

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from tqdm import tqdm
 
-from castlereg.data.table import Table
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
 from castlereg.regularizers import Castle
+from castlereg.table.table import Table
 from castlereg.training import Member, sources, train
 from castlereg.training.file_source import PIECE, FileSource, RowFile
 from castlereg.training.sources import TableSource

@@ -9,9 +9,9 @@ import jax
 import numpy as np
 import pytest
 
-from castlereg.data.table import Table
 from castlereg.network import Form
 from castlereg.regularizers import L2, Castle
+from castlereg.table.table import Table
 from castlereg.training import Member, program, sources, train
 from castlereg.training.engines import jax_engine
 from castlereg.training.engines.jax_engine import JaxEngine

@@ -13,12 +13,12 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_predict
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.table import measure, standardize
-from castlereg.data.targets import fit_target, inferred_task
 from castlereg.estimators import NetworkClassifier, NetworkRegressor
 from castlereg.estimators.base import NetworkEstimator, read_training_rows
 from castlereg.options import check_choice
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.table import measure, standardize
+from castlereg.table.targets import fit_target, inferred_task
 
 _MOST_ROWS = 3000  # enough for all measurements; larger tables are sampled
 _SIGNIFICANT = 0.05

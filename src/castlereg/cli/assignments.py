@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from castlereg.options import did_you_mean
 
 if TYPE_CHECKING:
-    from castlereg.structural.variables import Variable
+    from castlereg.causal.structural.variables import Variable
 
 
 def split_assignment(option: str, text: str, names: Sequence[str]) -> tuple[str, str]:
@@ -51,7 +51,7 @@ def unknown_column(option: str, name: str, names: Sequence[str]) -> str:
 def typed(variable: Variable, text: str) -> Any:
     """Convert a text to a value of a column; other code rejects a text that is neither a number nor a level.
 
-    >>> from castlereg.structural.variables import Variable
+    >>> from castlereg.causal.structural.variables import Variable
     >>> typed(Variable("age"), "40"), typed(Variable("sex", (1.0, 2.0)), "2"), typed(Variable("code", ("1", "2")), "2")
     (40.0, 2.0, '2')
     """
@@ -66,7 +66,7 @@ def typed(variable: Variable, text: str) -> Any:
 def given_value(variable: Variable, text: str) -> Any:
     """Parse a level of a column, or a range ``low:high`` of its numbers; times have the same colons at both ends.
 
-    >>> from castlereg.structural.variables import Variable
+    >>> from castlereg.causal.structural.variables import Variable
     >>> given_value(Variable("age"), "20:40"), given_value(Variable("ratio", ("1:2", "2:1")), "1:2")
     ((20.0, 40.0), '1:2')
     """
@@ -82,7 +82,7 @@ def given_value(variable: Variable, text: str) -> Any:
 def listed_values(variable: Variable, text: str) -> list[Any]:
     """Split values at commas; a level that contains a comma is quoted.
 
-    >>> from castlereg.structural.variables import Variable
+    >>> from castlereg.causal.structural.variables import Variable
     >>> listed_values(Variable("city", ("Oslo, east", "Bergen")), '"Oslo, east",Bergen')
     ['Oslo, east', 'Bergen']
     """

@@ -60,7 +60,7 @@ def compare(
     check_problem(target, drop, task)
     check_paths({"table": table}, {})
     from castlereg import compare as compare_methods
-    from castlereg.data.files import TableFile, check_columns
+    from castlereg.table.files import TableFile, check_columns
 
     file = TableFile.open(table, **text_options(separator, decimal, encoding))
     X, y, without_target = read_problem(file, target, drop)

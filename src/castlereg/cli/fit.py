@@ -39,8 +39,8 @@ from castlereg.cli.target_options import Falls, LossName, Rises, check_target_op
 from castlereg.notices import shows_progress
 
 if TYPE_CHECKING:
-    from castlereg.data.files import TableFile
-    from castlereg.graph import CausalGraph
+    from castlereg.causal.graph import CausalGraph
+    from castlereg.table.files import TableFile
 
 # Cross-validation over betas trains tens of networks: with more rows than this, one network is trained instead.
 _MAX_ROWS_FOR_FOLDS = 20_000
@@ -117,7 +117,7 @@ def fit(
         _check_stream(table, target, folds, search, time_limit, report)
         if groups is not None or time is not None:
             stop("--groups and --time need the whole table in memory: drop them or --stream")
-    from castlereg.data.files import TableFile, check_columns
+    from castlereg.table.files import TableFile, check_columns
 
     text = text_options(separator, decimal, encoding)
     file = TableFile.open(table, **text)
@@ -231,7 +231,7 @@ def _streamed(
     file: TableFile, target: str, task: str, drop: list[str] | None, options: dict[str, Any], text: dict[str, Any]
 ) -> tuple[Any, str, str]:
     """Fit a streamed table; return the model, the task inferred from the first piece, and the reason for it."""
-    from castlereg.data.files import check_columns
+    from castlereg.table.files import check_columns
 
     columns = file.columns()
     check_columns([target, *(drop or [])], columns, file)

@@ -15,7 +15,7 @@ from castlereg.cli.paths import check_paths
 from castlereg.options import check_choice
 
 if TYPE_CHECKING:
-    from castlereg.graph import CausalGraph
+    from castlereg.causal.graph import CausalGraph
 
 _FORMATS = ("svg", "dot", "json", "gml", "csv", "png", "text")
 

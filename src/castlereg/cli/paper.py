@@ -158,9 +158,9 @@ def datasets(
     """List the tables of the catalogue, or write one to a file."""
     if name is None and (output is not None or variant is not None):
         stop(f"{'--output' if output else '--variant'} needs the name of a table; `castlereg datasets` lists the names")
-    from castlereg.data.files import check_table_suffix, write_table
     from castlereg.paper.datasets import catalogue, load
     from castlereg.paper.datasets.folders import folders
+    from castlereg.table.files import check_table_suffix, write_table
 
     if name is None:
         listed = catalogue().reset_index()[["name", "rows", "columns", "task", "target", "title"]]

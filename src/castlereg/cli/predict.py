@@ -62,8 +62,8 @@ def predict(
     import pandas as pd
 
     from castlereg import load
-    from castlereg.data.files import check_columns, check_table_suffix, write_table
-    from castlereg.data.writing import write_json_lines
+    from castlereg.table.files import check_columns, check_table_suffix, write_table
+    from castlereg.table.writing import write_json_lines
 
     if is_file and output is not None:
         check_table_suffix(output)

@@ -10,7 +10,7 @@ from castlereg.options import check_choice, did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-    from castlereg.data.files import TableFile
+    from castlereg.table.files import TableFile
 
 
 def text_options(separator: str | None, decimal: str | None, encoding: str | None) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def column_options(categorical: list[str] | None, drop_unusable: bool) -> dict[s
 
 def read_problem(file: TableFile, targets: list[str], drop: list[str] | None) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     """Read a table; return features, targets, and the number of rows left out because they have no target."""
-    from castlereg.data.files import check_columns, note_unnamed
+    from castlereg.table.files import check_columns, note_unnamed
 
     frame = file.read()
     check_columns([*targets, *(drop or [])], list(frame.columns), file)
@@ -63,8 +63,8 @@ def read_problem(file: TableFile, targets: list[str], drop: list[str] | None) ->
 
 def open_for(model: Any, path: Path, text: dict[str, Any]) -> TableFile:
     """Open a table for a model; text columns of the training table are read as text, even if they look like numbers."""
-    from castlereg.data.files import TableFile
-    from castlereg.data.targets import ClassTarget
+    from castlereg.table.files import TableFile
+    from castlereg.table.targets import ClassTarget
 
     file, fitted = TableFile.open(path, **text), model.model_
     texts = [column.name for column in fitted.preprocessing.schema if column.holds == "text"]
@@ -77,7 +77,7 @@ def open_for(model: Any, path: Path, text: dict[str, Any]) -> TableFile:
 
 def columns_for(model: Any, frame: pd.DataFrame, file: TableFile) -> tuple[list[str], list[str]]:
     """Return the features and targets of a model, and check that the table has them."""
-    from castlereg.data.files import check_columns
+    from castlereg.table.files import check_columns
 
     targets = [target.name for target in model.model_.targets]
     for name in targets:
@@ -98,7 +98,7 @@ def with_targets(
     frame: pd.DataFrame, features: list[str], targets: list[str], file: TableFile
 ) -> tuple[pd.DataFrame, pd.DataFrame, int]:
     """Return features, targets, and the number of rows left out because they have no target."""
-    from castlereg.data.targets import has_targets, plain_target
+    from castlereg.table.targets import has_targets, plain_target
 
     has_target = has_targets(frame[targets])
     if not has_target.any():
@@ -118,7 +118,7 @@ def _as_whole_numbers(column: pd.Series) -> pd.Series:
 
 def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:
     """Return the task and the reason for it; with several targets, the task of each is inferred from its values."""
-    from castlereg.data.targets import check_target, inferred_task
+    from castlereg.table.targets import check_target, inferred_task
 
     if y.shape[1] > 1:
         return "several targets", "each inferred from its values"

@@ -16,7 +16,7 @@ from castlereg.cli.tables import columns_for, one_or_all, open_for, text_options
 from castlereg.notices import shows_progress
 
 if TYPE_CHECKING:
-    from castlereg.structural import Effect, WhatIf
+    from castlereg.causal.structural import Effect, WhatIf
 
 _PICTURES = (".png", ".svg", ".pdf")
 

@@ -19,11 +19,6 @@ from tqdm.auto import tqdm
 
 from castlereg.comparison.methods import Candidates, checked_methods
 from castlereg.comparison.result import Comparison
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.rows import Rows, Split, splits_with_test_rows
-from castlereg.data.schema import named_columns
-from castlereg.data.table import Table
-from castlereg.data.targets import fit_target, inferred_task
 from castlereg.estimators import NetworkClassifier, NetworkRegressor
 from castlereg.estimators.base import NetworkEstimator, Seed, checked_plan, read_training_rows, seed_sequence
 from castlereg.estimators.recipe import Recipe
@@ -36,6 +31,11 @@ from castlereg.random_streams import OfFit, fit_stream
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
 from castlereg.search.grid import FoldGrid, train_folds
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.rows import Rows, Split, splits_with_test_rows
+from castlereg.table.schema import named_columns
+from castlereg.table.table import Table
+from castlereg.table.targets import fit_target, inferred_task
 from castlereg.training import Plan
 from castlereg.training.plan import Start
 

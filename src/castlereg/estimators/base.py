@@ -15,15 +15,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from castlereg.data.group_splits import group_codes
-from castlereg.data.reading import Columns, read_columns
-from castlereg.data.rows import Rows
-from castlereg.data.schema import Monotone, monotone_signs, named_columns, schema_frame
-from castlereg.data.targets import ClassWeight, TargetKind, check_target, read_target, target_kinds
-from castlereg.data.time_splits import time_column_index
+from castlereg.causal.graph.constraints import EdgeConstraints, graph_rules
+from castlereg.causal.structural.of_model import structural_model
 from castlereg.estimators.recipe import DEFAULT_RECIPE, Recipe
 from castlereg.fitted.model import FittedModel
-from castlereg.graph.constraints import EdgeConstraints, graph_rules
 from castlereg.layout import EdgeRules
 from castlereg.losses import Batch, as_batch
 from castlereg.network import Parameters
@@ -33,7 +28,12 @@ from castlereg.regularizers.castle import castle_of
 from castlereg.regularizers.protocol import check_regularizers
 from castlereg.search.fit import TableData, fit
 from castlereg.search.request import CrossValidation, Data, FitRequest
-from castlereg.structural.of_model import structural_model
+from castlereg.table.group_splits import group_codes
+from castlereg.table.reading import Columns, read_columns
+from castlereg.table.rows import Rows
+from castlereg.table.schema import Monotone, monotone_signs, named_columns, schema_frame
+from castlereg.table.targets import ClassWeight, TargetKind, check_target, read_target, target_kinds
+from castlereg.table.time_splits import time_column_index
 from castlereg.target_losses import TargetLoss, target_loss
 from castlereg.training import Plan, phases_for
 from castlereg.training.callbacks import Callback, check_callbacks, watched
@@ -42,8 +42,8 @@ from castlereg.training.loop import OnInterrupt
 if TYPE_CHECKING:
     import pandas as pd
 
-    from castlereg.graph import CausalGraph
-    from castlereg.structural import FittedWorld
+    from castlereg.causal.graph import CausalGraph
+    from castlereg.causal.structural import FittedWorld
 
 # In two layers of three or four ReLUs, all units often die; the paper's narrowest table has 8 features.
 _NARROWEST = 8
@@ -357,7 +357,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         Linear networks predict sums of sigmoids as well as two hidden layers do:
 
         >>> from castlereg import CastleRegressor
-        >>> from castlereg.synthetic import example_dag, sample
+        >>> from castlereg.causal.synthetic import example_dag, sample
         >>> rows = sample(example_dag(), 600, random_state=0)
         >>> X, y = rows.drop(columns="Y"), rows["Y"]
         >>> fits = [
@@ -405,7 +405,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         FittedWorld
-            Its methods are described in :class:`castlereg.structural.StructuralModel`.
+            Its methods are described in :class:`castlereg.causal.structural.StructuralModel`.
 
         Examples
         --------

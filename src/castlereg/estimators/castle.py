@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from numpy.typing import ArrayLike
 
+from castlereg.causal.graph.constraints import EdgeConstraints
 from castlereg.estimators.base import Ensemble, NetworkEstimator
-from castlereg.graph.constraints import EdgeConstraints
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.castle import castle_beside
 from castlereg.training.callbacks import Callback
 from castlereg.training.loop import OnInterrupt
 
 if TYPE_CHECKING:
-    from castlereg.graph import CausalGraph
+    from castlereg.causal.graph import CausalGraph
 
 Objective = Literal["prediction", "graph"]
 

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from castlereg.data.targets import ClassWeight, check_class_weight
 from castlereg.estimators.base import NetworkEstimator, PlainNetwork
 from castlereg.estimators.castle import CastleEstimator
 from castlereg.estimators.cross_validation import CastleCV, ClassSetCV, NetworkCV
 from castlereg.estimators.file_fit import FileFit
 from castlereg.estimators.partial_fit import PartialFitOfClasses
+from castlereg.table.targets import ClassWeight, check_class_weight
 
 
 @dataclass(eq=False, repr=False)

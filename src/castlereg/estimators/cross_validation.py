@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from castlereg.graph import CausalGraph
+    from castlereg.causal.graph import CausalGraph
 
 
 Search = Literal["auto", "fast", "best", "paper", "one_standard_error"]

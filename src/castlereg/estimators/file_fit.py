@@ -9,8 +9,8 @@ from typing import Self
 
 import numpy as np
 
+from castlereg.causal.graph.constraints import graph_rules
 from castlereg.estimators.base import Ensemble
-from castlereg.graph.constraints import graph_rules
 from castlereg.options import check_integer
 from castlereg.search.file_data import FileData
 from castlereg.search.fit import fit

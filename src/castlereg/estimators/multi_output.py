@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import r2_score
 from sklearn.utils.metaestimators import available_if
 
-from castlereg.data.targets import NumericTarget
 from castlereg.estimators.base import NetworkEstimator, PlainNetwork, read_known_rows
 from castlereg.estimators.castle import CastleEstimator
+from castlereg.table.targets import NumericTarget
 
 
 def _has_classes(model: MultiOutput) -> bool:

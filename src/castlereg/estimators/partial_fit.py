@@ -9,16 +9,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castlereg.data.rows import Rows
-from castlereg.data.schema import monotone_signs, named_columns
-from castlereg.data.targets import check_target, read_target, target_kinds
+from castlereg.causal.graph.constraints import graph_rules
 from castlereg.estimators.base import Ensemble, checked_weight, read_known_rows, read_training_rows
 from castlereg.fitted.model import FittedModel
-from castlereg.graph.constraints import graph_rules
 from castlereg.options import check_integer
 from castlereg.regularizers.castle import castle_of
 from castlereg.search.fit import TableData
 from castlereg.search.further import fit_further
+from castlereg.table.rows import Rows
+from castlereg.table.schema import monotone_signs, named_columns
+from castlereg.table.targets import check_target, read_target, target_kinds
 from castlereg.target_losses import target_loss
 from castlereg.training import phases_for
 

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from castlereg.data.targets import has_targets
 from castlereg.estimators.base import NetworkEstimator, Seed, read_features, read_known_rows, seed_sequence
 from castlereg.explanation.permutation import PermutationImportance, permutation_importance
 from castlereg.explanation.shap_values import ShapValues, shap_values
 from castlereg.fitted.held_out import evenly
 from castlereg.notices import shows_progress
 from castlereg.options import check_choice, check_integer
+from castlereg.table.targets import has_targets
 
 _BACKGROUND_ROWS = 100
 

@@ -13,10 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.targets import NumericTarget, Target
 from castlereg.explanation.bars import draw_bars
 from castlereg.fitted.model import FittedModel
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.targets import NumericTarget, Target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.preprocessing import Preprocessing
 from castlereg.fitted.networks import Networks
 from castlereg.network import select
+from castlereg.table.preprocessing import Preprocessing
 
 
 @dataclass(frozen=True)

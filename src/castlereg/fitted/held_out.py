@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.rows import Rows
-from castlereg.data.targets import ClassTarget, Target
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.rows import Rows
+from castlereg.table.targets import ClassTarget, Target
 
 _MOST_ROWS = 20_000  # enough to estimate a mean loss; of more rows, evenly spaced ones are used
 

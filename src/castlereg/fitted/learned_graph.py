@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
-from castlereg.data.table import Table
-from castlereg.discovery import Discovery
+from castlereg.causal.discovery import Discovery
+from castlereg.causal.graph.causal_graph import LEFT_OUT_ROWS, CausalGraph
+from castlereg.causal.graph.sortability import ColumnTraits
 from castlereg.fitted.held_out import HeldOut
 from castlereg.fitted.networks import Networks
 from castlereg.fitted.strengths import enough_rows
 from castlereg.fitted.thresholds import sparsest_threshold
-from castlereg.graph.causal_graph import LEFT_OUT_ROWS, CausalGraph
-from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
+from castlereg.table.table import Table
 
 
 def learned_graph(

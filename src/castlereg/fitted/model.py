@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.reading import Columns
-from castlereg.data.rows import Fold, Rows
-from castlereg.data.table import Table
-from castlereg.data.targets import ClassTarget, Target, TargetKind
 from castlereg.fitted.blend import Blend
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
 from castlereg.fitted.importances import column_importances
 from castlereg.fitted.networks import Networks
 from castlereg.regularizers import Regularizer
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.reading import Columns
+from castlereg.table.rows import Fold, Rows
+from castlereg.table.table import Table
+from castlereg.table.targets import ClassTarget, Target, TargetKind
 from castlereg.training.further import Ongoing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from castlereg.graph import CausalGraph
+    from castlereg.causal.graph import CausalGraph
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.table import Standardization, Table, drawn_in
 from castlereg.fitted.strengths import edge_strengths
 from castlereg.fitted.target_network import ROWS_OF_A_PRODUCT, Floats, Repeated, TargetNetwork
 from castlereg.layout import Layout
 from castlereg.losses import Batch, as_batch, cell_losses, mean_losses, node_scores
 from castlereg.network import Parameters, edge_weights, forward, select
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.table import Standardization, Table, drawn_in
 from castlereg.training import TrainedStack
 from castlereg.training.devices import available_cores
 
@@ -93,7 +93,7 @@ class Networks:
         return parameters
 
     def predict(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """Predict every target from cells, see :meth:`castlereg.data.preprocessing.Preprocessing.cells`.
+        """Predict every target from cells, see :meth:`castlereg.table.preprocessing.Preprocessing.cells`.
 
         Values have shape (members, rows), probabilities (members, rows, classes).
         """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.targets import ClassTarget, Target
+from castlereg.table.targets import ClassTarget, Target
 
 
 @dataclass(frozen=True)

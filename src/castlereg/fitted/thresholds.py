@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.targets import ClassTarget
 from castlereg.fitted.held_out import HeldOut, evenly
 from castlereg.fitted.networks import Networks
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.targets import ClassTarget
 
 _MOST_THRESHOLDS = 32
 

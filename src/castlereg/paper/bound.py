@@ -435,7 +435,7 @@ def generalization_bound(
     Examples
     --------
     >>> from castlereg import CastleRegressor
-    >>> from castlereg.synthetic import example_dag, sample
+    >>> from castlereg.causal.synthetic import example_dag, sample
     >>> data = sample(example_dag(), 200, random_state=0)
     >>> X, y = data.drop(columns="Y"), data["Y"]
     >>> bound = generalization_bound(CastleRegressor(max_epochs=5, random_state=0).fit(X, y), X, y)

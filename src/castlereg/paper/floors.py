@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from castlereg.causal.synthetic import KnownWorld
+from castlereg.causal.synthetic.equations import Equations
 from castlereg.paper.densities import DENSITIES
 from castlereg.paper.posterior import (
     GRID,
@@ -17,8 +19,6 @@ from castlereg.paper.posterior import (
     conditional_variance,
     level_posterior,
 )
-from castlereg.synthetic import KnownWorld
-from castlereg.synthetic.equations import Equations
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def best_error(
     Examples
     --------
     >>> from castlereg.paper import best_error
-    >>> from castlereg.synthetic import KnownWorld, example_dag
+    >>> from castlereg.causal.synthetic import KnownWorld, example_dag
     >>> round(best_error(KnownWorld(example_dag()), "Y").standardized, 2)
     0.87
     >>> round(best_error(KnownWorld(example_dag(), function="linear", noise_std=0.5), "Y", n_rows=1000).raw, 4)
@@ -127,7 +127,7 @@ def parents_only_error(
 
     Examples
     --------
-    >>> from castlereg.synthetic import KnownWorld, example_dag
+    >>> from castlereg.causal.synthetic import KnownWorld, example_dag
     >>> model = KnownWorld(example_dag(), function="linear")
     >>> round(parents_only_error(model, "Y").standardized, 2)
     0.14
@@ -163,7 +163,7 @@ def best_classification(
 
     Examples
     --------
-    >>> from castlereg.synthetic import KnownWorld, example_dag
+    >>> from castlereg.causal.synthetic import KnownWorld, example_dag
     >>> best = best_classification(KnownWorld(example_dag(), categorical={"Y": 2}), "Y")
     >>> best.log_loss < 0.69, best.error_rate < 0.5
     (True, True)

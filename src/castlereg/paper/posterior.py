@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from castlereg.causal.synthetic.equations import Features
 from castlereg.paper.densities import DENSITIES, Density
-from castlereg.synthetic.equations import Features
 
 Array = NDArray[np.float64]
 
@@ -131,7 +131,7 @@ def conditional_variance(
     A child with the same noise and an edge weight of 1 halves the variance:
 
     >>> import numpy as np
-    >>> from castlereg.synthetic.equations import node_features
+    >>> from castlereg.causal.synthetic.equations import node_features
     >>> rng = np.random.default_rng(0)
     >>> y = rng.standard_normal(5)
     >>> child = NumericChild(rng.standard_normal(5), np.ones(1), DENSITIES["gaussian"])

@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from castlereg.causal.synthetic import KnownWorld, random_dag
 from castlereg.options import check_integer, check_number
 from castlereg.paper.floors import BestError, best_error
 from castlereg.paper.targets import choose_target
-from castlereg.synthetic import KnownWorld, random_dag
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +69,12 @@ def random_problem(
     n_noise_columns : int
         Number of additional columns of standard normal noise; the paper uses 0 to 100.
     function, noise : str
-        See :class:`castlereg.synthetic.KnownWorld`. In a complete linear graph, values double from node to
+        See :class:`castlereg.causal.synthetic.KnownWorld`. In a complete linear graph, values double from node to
         node: they stay finite (2**149 for 150 nodes), but other columns then predict the target up to rounding.
     noise_std : float, optional
         By default drawn between 0.3 and 1, as in the paper.
     branching : float, optional
-        Edges per node; drawn by default, see :func:`castlereg.synthetic.random_dag`.
+        Edges per node; drawn by default, see :func:`castlereg.causal.synthetic.random_dag`.
     n_test_rows : int
     random_state : int or Generator
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse.csgraph import connected_components
 
+from castlereg.causal.synthetic.graphs import edge_weights
 from castlereg.options import check_choice
-from castlereg.synthetic.graphs import edge_weights
 
 ROLES: Final = ("any", "with_parents", "without_parents")
 
@@ -41,7 +41,7 @@ def roles(dag: pd.DataFrame, target: str) -> Roles:
 
     Examples
     --------
-    >>> from castlereg.synthetic import example_dag
+    >>> from castlereg.causal.synthetic import example_dag
     >>> by_role = roles(example_dag(), "Y")
     >>> by_role.parents, by_role.children, by_role.spouses, by_role.siblings, by_role.distant
     (['X2', 'X3'], ['X8', 'X9'], ['X6'], ['X5', 'X7'], ['X1', 'X4'])
@@ -84,7 +84,7 @@ def choose_target(dag: pd.DataFrame, role: str = "any", random_state: int | np.r
 
     Examples
     --------
-    >>> from castlereg.synthetic import example_dag
+    >>> from castlereg.causal.synthetic import example_dag
     >>> choose_target(example_dag(), "without_parents", random_state=0)
     'X1'
     """

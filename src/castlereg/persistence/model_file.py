@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from castlereg.atomic_write import atomic_write
+from castlereg.causal.structural import FittedWorld
 from castlereg.persistence.container import Arrays, pack, unpack
 from castlereg.persistence.json_content import DOES_NOT_FIT, ModelFileError, Unreadable
 from castlereg.persistence.model_state import read_model, write_model
 from castlereg.persistence.world_state import read_world, write_world
-from castlereg.structural import FittedWorld
 
 _LONGEST_REASON = 500  # characters, because names in a file can have any length
 

@@ -7,15 +7,15 @@ from typing import Any, Literal, get_type_hints
 
 import numpy as np
 
-from castlereg.data.preprocessing import Preprocessing, feature_nodes
-from castlereg.data.schema import ColumnSchema
-from castlereg.data.table import Standardization
-from castlereg.data.targets import ClassTarget, NumericTarget, Target
 from castlereg.fitted import Blend, Networks
 from castlereg.network import Activation, ActivationName, Dense, Embedding, Parameters, value_channels
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, fields
 from castlereg.persistence.values import read_value, write_value
+from castlereg.table.preprocessing import Preprocessing, feature_nodes
+from castlereg.table.schema import ColumnSchema
+from castlereg.table.table import Standardization
+from castlereg.table.targets import ClassTarget, NumericTarget, Target
 from castlereg.target_losses import TargetLoss
 
 _COLUMN = get_type_hints(ColumnSchema)

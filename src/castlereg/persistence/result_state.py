@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from castlereg.causal.graph import CausalGraph
+from castlereg.causal.graph.sortability import ColumnTraits
 from castlereg.fitted import FoldBook, Networks
-from castlereg.graph import CausalGraph
-from castlereg.graph.sortability import ColumnTraits
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, checked, fields
 from castlereg.persistence.values import LOST, read_value, write_option, write_value

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from sklearn import model_selection as splitters
 
 from castlereg import regularizers
+from castlereg.causal.graph import EdgeConstraints
 from castlereg.estimators.recipe import Recipe
-from castlereg.graph import EdgeConstraints
 from castlereg.notices import warn_user
 from castlereg.persistence.container import DTYPES, Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, checked, fields

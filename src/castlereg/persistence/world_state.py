@@ -8,21 +8,21 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from castlereg.data.table import Standardization
+from castlereg.causal.structural import FittedWorld
+from castlereg.causal.structural.fitting import Draw
+from castlereg.causal.structural.learned import NETWORK, LearnedEquation, LearnedSystem
+from castlereg.causal.structural.model import Population
+from castlereg.causal.structural.smooth import Basis, SmoothSum
+from castlereg.causal.structural.subnetworks import Encoding, SubNetwork
+from castlereg.causal.structural.system import causal_order
+from castlereg.causal.structural.variables import Variable
 from castlereg.network import Dense, Parameters
 from castlereg.persistence import result_state
 from castlereg.persistence.container import Arrays, StoredArrays
 from castlereg.persistence.json_content import Unreadable, checked, fields
 from castlereg.persistence.predictor_state import read_column
 from castlereg.persistence.values import read_value, write_value
-from castlereg.structural import FittedWorld
-from castlereg.structural.fitting import Draw
-from castlereg.structural.learned import NETWORK, LearnedEquation, LearnedSystem
-from castlereg.structural.model import Population
-from castlereg.structural.smooth import Basis, SmoothSum
-from castlereg.structural.subnetworks import Encoding, SubNetwork
-from castlereg.structural.system import causal_order
-from castlereg.structural.variables import Variable
+from castlereg.table.table import Standardization
 
 _FIELDS: dict[str, Any] = {
     **{"variables": list, "graph": dict, "given": bool, "fixed": dict, "residuals": list[int], "equations": list},

@@ -39,7 +39,7 @@ class Castle(Regularizer):
         Factor of the terms together.
     objective : {"prediction", "graph"}
         ``"prediction"`` is the paper's penalty, which leaves weak cycles. ``"graph"`` is for learning the graph:
-        estimators first discover an acyclic graph (:mod:`castlereg.discovery`) and train only its edges. The columns
+        estimators first discover an acyclic graph (:mod:`castlereg.causal.discovery`) and train only its edges. The columns
         are scored by their likelihood (:func:`castlereg.losses.log_likelihood_loss`), and the capacity term is added, a
         tenth as strong as the sparsity. Without a discovered graph, as in a custom training loop, h is penalized
         instead of its square, with a factor that grows during a first phase; then the edges that close cycles are cut.

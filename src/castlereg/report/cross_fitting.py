@@ -13,13 +13,13 @@ from sklearn.utils import _safe_indexing
 from tqdm.auto import tqdm
 
 from castlereg import estimators
-from castlereg.data.targets import NumericTarget, Target, TargetKind
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.estimators.castle import CastleOptions
 from castlereg.estimators.cross_validation import REPEATS_OF_BEST
 from castlereg.notices import FitWarning
 from castlereg.regularizers.castle import castle_of
 from castlereg.report.rivals import MOST_ROWS, RIVALS, predicted_by
+from castlereg.table.targets import NumericTarget, Target, TargetKind
 
 PLAIN, GUESS = "plain network", "guess"
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.targets import NumericTarget, Target
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.targets import NumericTarget, Target
 
 _MOST_LEVELS = 8
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from castlereg.graph.causal_graph import AGREEMENT, FOR_CONFIDENCE, NOT_PROOF, CausalGraph
-from castlereg.graph.drawing.layered import Box
-from castlereg.graph.drawing.picture import MOST_NODES, edges_around, neighbourhood, picture
-from castlereg.graph.drawing.svg import dashes, edge_shape
+from castlereg.causal.graph.causal_graph import AGREEMENT, FOR_CONFIDENCE, NOT_PROOF, CausalGraph
+from castlereg.causal.graph.drawing.layered import Box
+from castlereg.causal.graph.drawing.picture import MOST_NODES, edges_around, neighbourhood, picture
+from castlereg.causal.graph.drawing.svg import dashes, edge_shape
 
 _MANY_EDGES = 200  # a drawing with more edges, and more than two edges per node, is not readable
 _SORTABILITY = {"varsortability": "Varsortability", "r2_sortability": "R²-sortability"}
@@ -35,7 +35,7 @@ class DrawnEdge:
     """An edge in a drawing."""
 
     rank: int  # its index among the edges
-    path: str  # path, head and dashes as in :mod:`castlereg.graph.drawing.svg`
+    path: str  # path, head and dashes as in :mod:`castlereg.causal.graph.drawing.svg`
     head: str
     dashes: str
     width: float

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from castlereg.atomic_write import atomic_write
+from castlereg.causal.graph.drawing.svg import printable
 from castlereg.digits import number
 from castlereg.estimators.base import NetworkEstimator, Seed
-from castlereg.graph.drawing.svg import printable
 from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
 from castlereg.report.content import ReportContent, report_content
 from castlereg.report.effect_chart import effect_chart

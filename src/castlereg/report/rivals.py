@@ -14,7 +14,7 @@ from sklearn.ensemble import (
 )
 from threadpoolctl import threadpool_limits
 
-from castlereg.data.targets import NumericTarget, Target
+from castlereg.table.targets import NumericTarget, Target
 
 Rival = Literal["random forest", "gradient boosting"]
 RIVALS: tuple[Rival, ...] = get_args(Rival)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import confusion_matrix
 
-from castlereg.data.targets import NumericTarget, Target
 from castlereg.digits import Interval, decimals_of, number
 from castlereg.report.cross_fitting import GUESS, PLAIN
+from castlereg.table.targets import NumericTarget, Target
 
 COVERAGE = 0.95
 DRAWS = 1000

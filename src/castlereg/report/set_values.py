@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from castlereg.causal.structural.variables import Variable
 from castlereg.digits import number
-from castlereg.structural.variables import Variable
 
 Array = NDArray[np.float64]
 

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from castlereg.data.schema import ColumnSchema
+from castlereg.causal.structural import Effect, FittedWorld
+from castlereg.causal.structural.effects import measured
+from castlereg.causal.structural.variables import Variable
 from castlereg.digits import Interval, decimals_of
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.explanation.partial_dependence import mean_predictions
 from castlereg.report.set_values import as_asked, as_text, codes_to_set
-from castlereg.structural import Effect, FittedWorld
-from castlereg.structural.effects import measured
-from castlereg.structural.variables import Variable
+from castlereg.table.schema import ColumnSchema
 
 Array = NDArray[np.float64]
 

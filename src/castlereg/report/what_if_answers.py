@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from castlereg.causal.graph.drawing.svg import printable
 from castlereg.digits import number
-from castlereg.graph.drawing.svg import printable
 from castlereg.report.effect_chart import Mark, effect_chart
 from castlereg.report.what_if import Curve, SetColumn, WhatIfContent
 

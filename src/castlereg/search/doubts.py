@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.table import Table
-from castlereg.data.targets import ClassTarget, Target
+from castlereg.causal.graph.causal_graph import CausalGraph
 from castlereg.fitted.held_out import HeldOutPredictions
-from castlereg.graph.causal_graph import CausalGraph
 from castlereg.regularizers import Castle
 from castlereg.regularizers.castle import castle_of
 from castlereg.search.grid import Candidate, FoldGrid
 from castlereg.search.request import Assignment
+from castlereg.table.table import Table
+from castlereg.table.targets import ClassTarget, Target
 
 _FEW_ROWS = 50
 _ROWS_BEYOND_COLUMNS = 10

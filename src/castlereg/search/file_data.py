@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from castlereg.data.files import TableFile, check_columns, note_unnamed
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.reading import Columns, read_columns
-from castlereg.data.rows import Rows, n_held_out
-from castlereg.data.schema import KindChanged, monotone_signs, named_columns
-from castlereg.data.survey import TableSurvey, TargetSurvey
-from castlereg.data.table import Table
-from castlereg.data.targets import ClassTarget, TargetKind, check_target, read_target, weighted_by_class
-from castlereg.data.texts import MISSING_MARKS, as_numbers
+from castlereg.causal.graph.sortability import ColumnTraits
 from castlereg.fitted.held_out import HeldOut, evenly
-from castlereg.graph.sortability import ColumnTraits
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.search.fit import FEWEST_ROWS, numbers_among
 from castlereg.search.request import Assignment, FitRequest
+from castlereg.table.files import TableFile, check_columns, note_unnamed
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.reading import Columns, read_columns
+from castlereg.table.rows import Rows, n_held_out
+from castlereg.table.schema import KindChanged, monotone_signs, named_columns
+from castlereg.table.survey import TableSurvey, TargetSurvey
+from castlereg.table.table import Table
+from castlereg.table.targets import ClassTarget, TargetKind, check_target, read_target, weighted_by_class
+from castlereg.table.texts import MISSING_MARKS, as_numbers
 from castlereg.target_losses import TargetLoss
 from castlereg.training.file_source import FileSource, RowFile
 

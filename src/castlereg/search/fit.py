@@ -12,13 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from castlereg.data.group_splits import group_folds, group_split
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.rows import Fold, Rows, folds, random_split, stratified_split
-from castlereg.data.table import MOST_AT_ONCE, Table, blocks
-from castlereg.data.targets import ClassTarget, Target, TargetKind, fit_target, weighted_by_class
-from castlereg.data.time_splits import expanding_folds, latest_split, time_blocks, times_of
-from castlereg.discovery import MOST_ROWS, Discovery, columns_of, discover
+from castlereg.causal.discovery import MOST_ROWS, Discovery, columns_of, discover
+from castlereg.causal.graph.sortability import ColumnTraits
 from castlereg.fitted.blend import Blend
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions, Predictor, evenly
 from castlereg.fitted.importances import importance_rows
@@ -26,7 +21,6 @@ from castlereg.fitted.learned_graph import learned_graph
 from castlereg.fitted.model import FittedModel, FoldBook
 from castlereg.fitted.networks import Networks
 from castlereg.fitted.thresholds import by_node, selected_columns, usual_columns
-from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.notices import FitWarning, warn_user
 from castlereg.options import check_choice
@@ -38,6 +32,12 @@ from castlereg.search.grid import Candidate, FoldGrid, choose, strengths_of, tra
 from castlereg.search.pool import pool
 from castlereg.search.pooled import PoolRun
 from castlereg.search.request import Assignment, CrossValidation, FitRequest, FoldRows, Score
+from castlereg.table.group_splits import group_folds, group_split
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.rows import Fold, Rows, folds, random_split, stratified_split
+from castlereg.table.table import MOST_AT_ONCE, Table, blocks
+from castlereg.table.targets import ClassTarget, Target, TargetKind, fit_target, weighted_by_class
+from castlereg.table.time_splits import expanding_folds, latest_split, time_blocks, times_of
 from castlereg.target_losses import TargetLoss
 from castlereg.training.engines.choice import all_names
 

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from castlereg.data.table import measure
-from castlereg.data.targets import weighted_by_class
 from castlereg.fitted.learned_graph import learned_graph
 from castlereg.fitted.model import FittedModel
 from castlereg.fitted.networks import Networks
 from castlereg.random_streams import OfFit, fit_stream
 from castlereg.search.fit import AssignedTable, TableData, agreement_of, check_order, check_required
 from castlereg.search.request import FitRequest
+from castlereg.table.table import measure
+from castlereg.table.targets import weighted_by_class
 from castlereg.training.engines.choice import all_names
 from castlereg.training.further import Ongoing, Trained, train_further
 

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from castlereg.data.table import Table
 from castlereg.layout import Layout
 from castlereg.notices import warn_user
 from castlereg.regularizers import Castle, Regularizer
 from castlereg.regularizers.engine import trained_nodes
+from castlereg.table.table import Table
 from castlereg.training import Member, Plan, TrainedStack, phases_for, train
 from castlereg.training.callbacks import Callback, Epoch
 from castlereg.training.loop import OnInterrupt

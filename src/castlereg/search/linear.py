@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, enet_path
 
-from castlereg.data.rows import Fold
-from castlereg.data.table import Standardization, Table, measure
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch, as_batch, logistic_loss, softmax_loss, squared_error
 from castlereg.network import Parameters
+from castlereg.table.rows import Fold
+from castlereg.table.table import Standardization, Table, measure
 from castlereg.training import TrainedStack
 
 # Strengths of the penalty, from the strongest to the weakest; each solution starts from the previous one. They cover

@@ -13,7 +13,6 @@ from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
-from castlereg.data.table import Table
 from castlereg.fitted.blend import Blend, targets_only
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
 from castlereg.fitted.networks import Networks
@@ -25,6 +24,7 @@ from castlereg.search.grid import Candidate, strengths_of, train_folds
 from castlereg.search.linear import linear_forms, solve_linear
 from castlereg.search.pool import Stage
 from castlereg.search.request import Assignment
+from castlereg.table.table import Table
 from castlereg.training import TrainedStack
 from castlereg.training.callbacks import Callback, TimeLimit
 from castlereg.training.loop import OnInterrupt

@@ -11,14 +11,14 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from castlereg.data.preprocessing import Preprocessing
-from castlereg.data.rows import Fold, Rows
-from castlereg.data.table import Table
+from castlereg.causal.graph.sortability import ColumnTraits
 from castlereg.fitted.held_out import HeldOut
 from castlereg.fitted.model import FittedModel
-from castlereg.graph.sortability import ColumnTraits
 from castlereg.layout import EdgeRules
 from castlereg.search.grid import Candidate
+from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.rows import Fold, Rows
+from castlereg.table.table import Table
 from castlereg.training import Plan
 from castlereg.training.callbacks import Callback
 from castlereg.training.loop import OnInterrupt

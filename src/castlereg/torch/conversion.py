@@ -13,19 +13,19 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from castlereg.data.rows import Rows
+from castlereg.causal.graph import CausalGraph
+from castlereg.causal.graph.constraints import graph_rules
 from castlereg.estimators.base import NetworkEstimator, read_features, read_known_rows
 from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.fitted import FittedModel, Networks
 from castlereg.fitted.held_out import HeldOut, HeldOutPredictions, evenly
 from castlereg.fitted.importances import importance_rows
 from castlereg.fitted.learned_graph import learned_graph
-from castlereg.graph import CausalGraph
-from castlereg.graph.constraints import graph_rules
 from castlereg.losses import as_batch
 from castlereg.options import check_integer
 from castlereg.regularizers import Castle
 from castlereg.regularizers.castle import castle_of
+from castlereg.table.rows import Rows
 from castlereg.torch.castle import supervised_loss
 from castlereg.torch.graph import evaluating
 from castlereg.torch.losses import Batch, as_tensor, cell_losses

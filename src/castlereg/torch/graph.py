@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from castlereg.acyclicity.cut import acyclic_cut, weakest_strong_weight
+from castlereg.causal.graph.causal_graph import CausalGraph
 from castlereg.fitted.thresholds import highest_harmless
-from castlereg.graph.causal_graph import CausalGraph
 from castlereg.layout import Layout
 from castlereg.network import edge_weights
 from castlereg.torch.castle import SubNetworks

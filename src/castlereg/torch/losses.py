@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from castlereg import losses as arrays
-from castlereg.data.table import Standardization, Table, measure
 from castlereg.layout import Layout, Node
+from castlereg.table.table import Standardization, Table, measure
 
 
 class Batch(NamedTuple):

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from castlereg.data.targets import ClassTarget, Target
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.fitted import Blend
 from castlereg.fitted.blend import targets_only
+from castlereg.table.targets import ClassTarget, Target
 from castlereg.torch.conversion import standardized_inputs
 from castlereg.torch.losses import as_tensor
 from castlereg.torch.network import CastleNetwork

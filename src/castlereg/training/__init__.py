@@ -1,6 +1,6 @@
 """Training a stack of networks as one compiled program, phase by phase."""
 
-from castlereg.data.table import Table
+from castlereg.table.table import Table
 from castlereg.training.loop import TrainedStack, train
 from castlereg.training.plan import Member, Phase, Plan, phases_for
 

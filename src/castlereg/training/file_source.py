@@ -12,7 +12,8 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.table import (
+from castlereg.layout import EdgeRules, Layout
+from castlereg.table.table import (
     Clipping,
     Moments,
     Standardization,
@@ -24,7 +25,6 @@ from castlereg.data.table import (
     standardization_of,
     with_units_of_targets,
 )
-from castlereg.layout import EdgeRules, Layout
 from castlereg.training import program
 from castlereg.training.devices import wait_for
 from castlereg.training.engines.jax_engine import JaxEngine

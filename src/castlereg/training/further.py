@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from castlereg.data.table import Standardization, Table
 from castlereg.network import Packed, Parameters, pack
 from castlereg.random_streams import OfNetwork, fit_stream
 from castlereg.regularizers import Regularizer
+from castlereg.table.table import Standardization, Table
 from castlereg.training.devices import usual_rules
 from castlereg.training.ending import stop_if_ending, stopped_at_exit
 from castlereg.training.engines.choice import engine_for
@@ -90,7 +90,7 @@ def train_further(
     Examples
     --------
     >>> import numpy as np
-    >>> from castlereg.data.table import measure
+    >>> from castlereg.table.table import measure
     >>> from castlereg.layout import Layout, Node
     >>> from castlereg.training import Phase
     >>> rows = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from tqdm.auto import tqdm
 
-from castlereg.data.table import Standardization, Table
 from castlereg.layout import Layout
 from castlereg.network import Form, Packed, Parameters, unpack
 from castlereg.notices import warn_user
+from castlereg.table.table import Standardization, Table
 from castlereg.training.callbacks import Callback, Epoch, asked_to_stop, due, next_epoch
 from castlereg.training.devices import usual_rules
 from castlereg.training.ending import stop_if_ending, stopped_at_exit

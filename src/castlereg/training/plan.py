@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.acyclicity.cut import acyclic_cut
-from castlereg.data.table import RowNumbers
 from castlereg.layout import EdgeRules, Layout
 from castlereg.network import ActivationName, Form, InputInit, Parameters, edge_weights
 from castlereg.options import check_integer
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.castle import castle_of
+from castlereg.table.table import RowNumbers
 from castlereg.training.engines.protocol import EngineChoice
 
 EdgeAction = Callable[[NDArray[np.float32], Layout, EdgeRules | None, bool], NDArray[np.bool_]]

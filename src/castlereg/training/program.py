@@ -40,7 +40,7 @@ _MOST_PROGRAMS = 16
 _MOST_IN_PARTS = 4  # pairs of programs
 
 # Up to this many validation rows stay standardized while epochs run. More are standardized block by block each time;
-# numbers of rows beyond the limit are multiples of the block, see ``castlereg.data.table.rounded_up``.
+# numbers of rows beyond the limit are multiples of the block, see ``castlereg.table.table.rounded_up``.
 _MOST_VALIDATION_ROWS = 65_536
 _VALIDATION_BLOCK = 8192
 
@@ -235,7 +235,7 @@ Aux = tuple[dict[str, Array], tuple[Own, ...]]
 
 # Steps whose rows are gathered together. Gathering for each step separately was slower, and the rows of a whole epoch
 # are a second table. Numbers of steps beyond the limit are multiples of the block, see
-# ``castlereg.data.table.rounded_up``.
+# ``castlereg.table.table.rounded_up``.
 _BLOCK = 128
 _MOST_AT_ONCE = 1024
 

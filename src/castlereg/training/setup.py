@@ -15,11 +15,11 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.table import Standardization, Table, rounded_up
 from castlereg.layout import Layout
 from castlereg.regularizers import Regularizer
 from castlereg.regularizers.engine import trained_nodes
 from castlereg.regularizers.protocol import check_regularizers
+from castlereg.table.table import Standardization, Table, rounded_up
 from castlereg.training.plan import Member, Plan
 from castlereg.training.state import Shared
 

@@ -14,9 +14,9 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from castlereg.data.table import Standardization, Table, measure, rounded_up, with_empty_rows
 from castlereg.layout import EdgeRules, Layout
 from castlereg.random_streams import OfNetwork, named_stream, network_stream
+from castlereg.table.table import Standardization, Table, measure, rounded_up, with_empty_rows
 from castlereg.training.plan import Batches, Member, Plan
 from castlereg.training.setup import Setup
 from castlereg.training.stack import Stack

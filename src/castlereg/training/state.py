@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import optax
 from jax import Array
 
-from castlereg.data.table import Standardization
 from castlereg.network import Packed
 from castlereg.regularizers import Regularizer
+from castlereg.table.table import Standardization
 
 adam = optax.scale_by_adam()
 

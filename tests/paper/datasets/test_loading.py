@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from castlereg import CastleClassifier, CastleRegressor
-from castlereg.data.reading import read_columns
-from castlereg.data.schema import infer_schema
 from castlereg.paper.datasets import Dataset, catalogue, load
 from castlereg.paper.datasets.catalogue import TABLES
+from castlereg.table.reading import read_columns
+from castlereg.table.schema import infer_schema
 
 STORED = [name for name, entry in TABLES.items() if entry.place == "file"]
 BUNDLED = [name for name, entry in TABLES.items() if entry.place == "scikit-learn"]

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
 from castlereg import CastleRegressor, Recipe
-from castlereg.data.table import Table
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.losses import Huber, Poisson, Quantiles
 from castlereg.regularizers import (
@@ -34,6 +33,7 @@ from castlereg.regularizers import (
     MixUp,
     Regularizer,
 )
+from castlereg.table.table import Table
 from castlereg.training import Member, Phase, Plan, TrainedStack, train
 from castlereg.training.engines import native
 from castlereg.training.plan import phases_for

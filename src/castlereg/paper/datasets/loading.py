@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from castlereg.data.files import TableFile, check_columns
 from castlereg.options import check_choice
 from castlereg.paper.datasets.catalogue import find_table
 from castlereg.paper.datasets.catalogue_entry import CatalogueEntry, Task
 from castlereg.paper.datasets.cells import typed
 from castlereg.paper.datasets.stored import stored_table
+from castlereg.table.files import TableFile, check_columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
+from castlereg.causal.synthetic import example_dag, sample
 from castlereg.paper.experiments.description import Experiment, Settings
 from castlereg.paper.experiments.lines import rank_lines
 from castlereg.paper.experiments.protocol import ranks
-from castlereg.synthetic import example_dag, sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

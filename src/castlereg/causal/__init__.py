@@ -1,0 +1,1 @@
+"""Causality: discovery of the graph, knowledge about it, structural equations, effects and synthetic worlds."""
