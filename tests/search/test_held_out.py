@@ -1,10 +1,10 @@
-"""Importances of columns: closed forms, definition, noise, weights, and what the estimators show of them."""
+"""Held-out rows: the units of losses, the threshold of the input graph, and importances of columns."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +16,80 @@ from numpy.typing import NDArray
 from sklearn.feature_selection import SelectFromModel
 
 import castlereg
-from castlereg import CastleClassifier, CastleMultiOutput, CastleRegressor, CastleRegressorCV, NetworkRegressor
-from castlereg.fitted import FittedModel
-from castlereg.fitted.held_out import HeldOut, HeldOutPredictions
-from castlereg.fitted.importances import column_importances, importance_rows
-from castlereg.fitted.row_losses import RowLosses
+from castlereg import CastleClassifier, CastleRegressor, CastleRegressorCV, NetworkRegressor
+from castlereg.search import FittedModel
+from castlereg.search.held_out import (
+    HeldOut,
+    RowLosses,
+    _losses_with_features,
+    column_importances,
+    importance_rows,
+    sparsest_threshold,
+)
+from castlereg.table.encoding import Preprocessing
+from castlereg.table.reading import read_columns
 from castlereg.table.targets import ClassTarget, NumericTarget, Target
+from tests.fitted_models import fitted
+
+
+def test_predicting_the_mean_or_the_class_shares_costs_one(rng: np.random.Generator) -> None:
+    values, classes = rng.normal(3, 2, 90), rng.choice(["a", "b", "c"], 90, p=[0.5, 0.3, 0.2])
+    targets = [NumericTarget("y", 0.0, 1.0), ClassTarget("kind", np.array(["a", "b", "c"]))]
+    shares = np.array([(classes == label).mean() for label in "abc"])
+    losses = RowLosses(targets, [values, classes])
+    both = losses([np.full(90, values.mean()), np.tile(shares, (90, 1))])
+    assert both.mean() == pytest.approx(1)
+    assert losses([values, np.eye(3)[np.searchsorted(["a", "b", "c"], classes)]]).max() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("which", "n_encoded"), [("several targets", 1), ("CastleRegressorCV", 2), ("CastleClassifierCV", 2)]
+)
+def test_thresholds_encode_held_out_rows_once(which: str, n_encoded: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = fitted(which)
+    networks = of.model.model_.networks
+    truth = list(np.asarray(of.y).reshape(len(of.X), -1).T)
+    cells = of.model.model_.cells(read_columns(of.X))
+    by_member = [np.arange(member, len(cells), networks.n_members) for member in range(networks.n_members)]
+    held_out = HeldOut(cells, truth, by_member, np.arange(len(cells)))
+
+    n_features = networks.layout.n_features
+    weights = networks.edge_weights().mean(axis=0)
+    into_targets = weights[:n_features, n_features:].max(axis=1)
+    kept = [into_targets >= threshold for threshold in (0.0, *np.unique(into_targets))]
+    expected = [_plain_losses(networks.with_features(features), held_out) for features in kept]
+    threshold = sparsest_threshold(networks, weights, held_out)
+
+    calls: list[int] = []
+    encode = Preprocessing.encode
+
+    def counted(self: Preprocessing, cells: Any, padded_rows: int) -> Any:
+        calls.append(len(cells))
+        return encode(self, cells, padded_rows)
+
+    monkeypatch.setattr(Preprocessing, "encode", counted)
+    np.testing.assert_array_equal(
+        _losses_with_features(networks, np.repeat(np.array(kept)[:, None], networks.n_members, axis=1), held_out),
+        expected,
+    )
+    assert len(calls) == n_encoded and sum(calls) == len(cells)
+    assert sparsest_threshold(networks, weights, held_out) == threshold
+
+
+def _plain_losses(networks: Any, held_out: HeldOut) -> np.ndarray:
+    """Every row is for one member here."""
+    losses = np.zeros(len(held_out.cells))
+    for member, rows in enumerate(held_out.by_member):
+        for k, predicted in enumerate(networks.take(np.array([member])).predict_values(held_out.cells[rows])):
+            target, values = networks.preprocessing.targets[k], held_out.truth[k][rows]
+            if isinstance(target, ClassTarget):
+                losses[rows] -= np.log(predicted[0, np.arange(len(rows)), target.codes(values)])
+            else:
+                losses[rows] += ((predicted[0] - values) / held_out.truth[k].std()) ** 2
+    return losses
+
+
+# --- importances ---------------------------------------------------------------------------------
 
 A, B = 2.0, 1.0
 NUMBERS = NumericTarget("y", 0.0, 1.0)
@@ -38,13 +106,11 @@ class Known:
     def preprocessing(self) -> Any:
         return SimpleNamespace(targets=[self.target])
 
-    def of_members(self, members: NDArray[np.int64]) -> Known:
+    def take(self, members: NDArray[np.int64]) -> Known:
         return self
 
-    def predict(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    def predict_values(self, cells: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         return [self.function(cells)[None]]
-
-    predict_values = predict
 
 
 def linear(cells: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -58,7 +124,7 @@ def linear_world(rng: np.random.Generator, n: int) -> tuple[NDArray[np.float64],
 
 def held_out(X: NDArray[np.float64], y: NDArray[Any], weight: NDArray[np.float64] | None = None) -> HeldOut:
     folds = [np.arange(k, len(X), 3) for k in range(3)]
-    return HeldOut(X, [y], [1.0], folds, weight)
+    return HeldOut(X, [y], folds, np.arange(len(X)), weight)
 
 
 def test_of_a_linear_function_of_independent_columns(rng: np.random.Generator) -> None:
@@ -131,26 +197,27 @@ def world() -> tuple[pd.DataFrame, NDArray[np.float64]]:
 
 @pytest.fixture(scope="module")
 def folds(world: tuple[pd.DataFrame, NDArray[np.float64]]) -> CastleRegressorCV:
-    return CastleRegressorCV((0.001,), cv=3, **QUICK).fit(*world)
+    return CastleRegressorCV((0.001,), search="paper", cv=3, **QUICK).fit(*world)
 
 
 def test_a_trained_network_comes_close_to_the_closed_form() -> None:
     X, y = linear_world(np.random.default_rng(0), 1500)
-    importances = CastleRegressorCV((0.001,), cv=3, **QUICK).fit(X, y).feature_importances_
+    importances = CastleRegressorCV((0.001,), search="paper", cv=3, **QUICK).fit(X, y).feature_importances_
     np.testing.assert_allclose(importances, [1.6, 0.4, 0, 0], atol=0.15)
     assert np.abs(importances[2:]).max() < 0.02
 
 
 def test_they_are_what_the_definition_says(folds: CastleRegressorCV) -> None:
-    """One permutation after the other, with the estimator's own folds."""
+    """One permutation after the other, with the estimator's own folds, each row predicted by the fold without it."""
     model: FittedModel = folds.model_
-    rows = model.importance_rows
+    rows = model.held_out_rows
     assert rows is not None
-    losses = RowLosses(model.targets, rows.truth)
 
     def loss(cells: NDArray[np.float64]) -> float:
-        predictions = HeldOutPredictions.of(model.predictor, replace(rows, cells=cells))
-        return float(losses(predictions.predicted).mean())
+        predicted = np.empty(len(cells))
+        for fold, held in enumerate(rows.by_member):
+            predicted[held] = model.networks.predict_values(cells)[0][fold, held]
+        return float(np.mean((predicted - rows.truth[0]) ** 2) / rows.truth[0].var())
 
     before, expected = loss(rows.cells), []
     for j in range(4):
@@ -169,22 +236,11 @@ def test_text_and_missing_values_count(folds: CastleRegressorCV) -> None:
     assert max(abs(noise), abs(more_noise)) < 0.03
 
 
-def test_the_same_seed_gives_the_same_bits_whatever_the_order(
-    world: tuple[pd.DataFrame, NDArray[np.float64]], folds: CastleRegressorCV
-) -> None:
-    X, y = world
-    state = np.random.get_state()[1].copy()  # type: ignore[union-attr, index]
-    rows = np.random.default_rng(5).permutation(len(X))
-    again = CastleRegressorCV((0.001,), cv=3, **QUICK).fit(X.iloc[rows, ::-1], y[rows])
-    np.testing.assert_array_equal(again.feature_importances_[::-1], folds.feature_importances_)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # type: ignore[index]
-
-
 def test_files_and_pickles_have_them_without_the_rows(folds: CastleRegressorCV, tmp_path: Path) -> None:
     castlereg.save(folds, tmp_path / "model.castle")
     loaded = castlereg.load(tmp_path / "model.castle")
     for other in (loaded, pickle.loads(pickle.dumps(folds))):
-        assert other.model_.importance_rows is None  # nobody gives training rows away
+        assert other.model_.held_out_rows is None
         np.testing.assert_array_equal(other.feature_importances_, folds.feature_importances_)
     castlereg.save(loaded, tmp_path / "again.castle")
     np.testing.assert_array_equal(
@@ -204,7 +260,7 @@ def test_every_estimator_has_them(world: tuple[pd.DataFrame, NDArray[np.float64]
     if kind == "classes":
         model: Any = CastleClassifier(**QUICK).fit(X, np.digitize(y, [-1, 1]))
     elif kind == "several":
-        model = CastleMultiOutput(**QUICK).fit(X, pd.DataFrame({"size": y, "large": np.where(y > 0, "yes", "no")}))
+        model = CastleRegressor(**QUICK).fit(X, pd.DataFrame({"size": y, "less": -y}))
     else:
         model = NetworkRegressor(n_members=2, bootstrap=True, **QUICK).fit(X, y, X_val=X[:300], y_val=y[:300])
     assert model.feature_importances_.shape == (4,)
@@ -215,16 +271,3 @@ def test_scikit_learn_selects_columns_by_them(world: tuple[pd.DataFrame, NDArray
     selection = SelectFromModel(CastleRegressor(**QUICK), threshold=0.05).fit(*world)
     assert selection.get_feature_names_out().tolist() == ["b", "city"]
     assert selection.transform(world[0]).shape == (900, 2)
-
-
-def test_models_of_files_say_what_to_use_instead(
-    world: tuple[pd.DataFrame, NDArray[np.float64]], tmp_path: Path
-) -> None:
-    X, y = world
-    X.assign(y=y).to_csv(tmp_path / "table.csv", index=False)
-    model = NetworkRegressor(**{**QUICK, "max_epochs": 2}).fit_file(tmp_path / "table.csv", "y")
-    castlereg.save(model, tmp_path / "model.castle")
-    for either in (model, castlereg.load(tmp_path / "model.castle")):
-        assert not hasattr(either, "feature_importances_")
-        with pytest.raises(AttributeError, match=r"keep no held-out rows.*castlereg\.explain"):
-            _ = either.feature_importances_

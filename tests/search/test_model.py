@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,9 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from castlereg import (
-    CastleClassifier,
-    CastleMultiOutput,
-    CastleRegressorCV,
-    NetworkClassifierCV,
-    NetworkRegressor,
-)
-from castlereg.fitted import FittedModel
-from castlereg.regularizers import L2
+from castlereg import CastleClassifier, CastleClassifierCV, CastleRegressor, CastleRegressorCV, NetworkRegressor
+from castlereg.search import FittedModel
+from castlereg.search.model import _MOST_SAVED_ROWS
 from castlereg.table.reading import read_columns
 
 QUICK: dict[str, Any] = {"hidden_layer_sizes": (4,), "max_epochs": 3, "random_state": 0}
@@ -38,13 +32,13 @@ def table() -> tuple[pd.DataFrame, np.ndarray]:
 def fitted() -> dict[str, Any]:
     X, y = table()
     kinds = np.digitize(y, [-0.5, 0.5])
-    both = pd.DataFrame({"size": y, "kind": np.array(["s", "m", "l"])[kinds]})
+    both = pd.DataFrame({"kind": np.array(["s", "m", "l"])[kinds], "large": y > 0})
     return {
         "regression": NetworkRegressor(n_members=2, **QUICK).fit(X, y),
         "classification": CastleClassifier(**QUICK).fit(X, kinds),
-        "several": CastleMultiOutput(**QUICK).fit(X, both),
-        "folds": CastleRegressorCV((0.01, 0.1), cv=3, **QUICK).fit(X, y),
-        "class folds": NetworkClassifierCV([[L2(0.1)]], cv=2, **QUICK).fit(X, kinds),
+        "several": CastleClassifier(**QUICK).fit(X, both),
+        "folds": CastleRegressorCV((0.01, 0.1), search="paper", cv=3, **QUICK).fit(X, y),
+        "class folds": CastleClassifierCV(cv=2, **QUICK).fit(X, kinds),
     }
 
 
@@ -66,12 +60,9 @@ def test_predictions_are_the_estimators(fitted: dict[str, Any], name: str) -> No
     estimator = fitted[name]
     predicted = estimator.model_.predict(read_columns(X))
     assert len(predicted) == estimator.n_outputs_
-    if name == "several":
-        np.testing.assert_array_equal(predicted[0], estimator.predict(X)["size"])
-        np.testing.assert_array_equal(predicted[1], estimator.predict_proba(X)["kind"])
-        return
     predict = estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.predict
-    np.testing.assert_array_equal(predicted[0], predict(X))
+    for one, other in zip(predicted, predict(X) if name == "several" else [predict(X)], strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -94,44 +85,43 @@ def test_estimators_show_what_it_holds(fitted: dict[str, Any], name: str) -> Non
     history["epoch"] = 0  # of a copy: what was learned stays as it is
     assert model.history["epoch"].min() == 1
     assert estimator.validation_loss_ == model.validation_loss
-    assert getattr(estimator, "graph_", None) is model.graph
+    assert getattr(estimator, "input_graph_", None) is model.input_graph
     assert list(estimator.schema_.index) == [column.name for column in model.preprocessing.schema]
-    assert (model.graph is None) == (not model.networks.has_all_nodes)
+    assert (model.input_graph is None) == (not model.networks.has_all_nodes)
     assert (model.folds is None) == (not name.endswith("folds"))
 
 
 @pytest.mark.parametrize(("name", "n_folds"), [("folds", 3), ("class folds", 2)])
-def test_the_book_of_folds_is_consistent(fitted: dict[str, Any], name: str, n_folds: int) -> None:
+def test_the_record_of_folds_is_consistent(fitted: dict[str, Any], name: str, n_folds: int) -> None:
     X, y = table()
     truth = y if name == "folds" else np.digitize(y, [-0.5, 0.5])
     model: FittedModel = fitted[name].model_
-    book = model.folds
-    assert book is not None
-    assert len(book.folds) == len(book.seeds) == len(book.fold_of) == len(book.errors) == n_folds
+    record = model.folds
+    assert record is not None
+    assert len(record.folds) == len(record.seeds) == len(record.fold_of) == len(record.errors) == n_folds
     assert model.networks.n_members == n_folds
-    np.testing.assert_array_equal(np.sort(np.concatenate([held for _, held in book.folds])), np.arange(60))
+    np.testing.assert_array_equal(np.sort(np.concatenate([held for _, held in record.folds])), np.arange(60))
     (by_fold,) = model.predict_by_fold(read_columns(X))
     np.testing.assert_allclose(by_fold.mean(axis=0), model.predict(read_columns(X))[0], rtol=1e-12)
-    for fold, (train, held) in enumerate(book.folds):
+    for fold, (train, held) in enumerate(record.folds):
         assert not set(train) & set(held)
         if name == "folds":
             expected = np.abs(by_fold[fold][held] - truth[held])
         else:
             expected = 1 - by_fold[fold][held, truth[held]]
-        np.testing.assert_allclose(np.sort(book.errors[fold][0]), np.sort(expected), rtol=1e-9)
-    losses = -np.array([book.results[f"split{k}_test_score"][book.best] for k in range(n_folds)])
-    assert model.validation_loss == pytest.approx(losses.mean(), rel=1e-6)
+        np.testing.assert_allclose(np.sort(record.errors[fold][0]), np.sort(expected), rtol=1e-9)
+    if name == "folds":
+        losses = -np.array([record.results[f"split{k}_test_score"][record.best] for k in range(n_folds)])
+        assert model.validation_loss == pytest.approx(losses.mean(), rel=1e-6)
 
 
 # --- errors about other rows ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["log_likelihood", "standardized"])
-def test_errors_of_other_rows_name_what_was_given(fitted: dict[str, Any], method: str) -> None:
+def test_errors_of_other_rows_name_what_was_given(fitted: dict[str, Any]) -> None:
     X, y = table()
     kinds = np.digitize(y, [-0.5, 0.5])
-    model = fitted["classification"]
-    call = getattr(model, method)
+    call = fitted["classification"].standardized
     for bad_X, bad_y, message in (
         (X.assign(b=np.inf), kinds, "^X contains infinity: inf in row 0 of column 'b'"),
         (X.assign(b="much"), kinds, "^X has text in column 'b'"),
@@ -145,24 +135,22 @@ def test_errors_of_other_rows_name_what_was_given(fitted: dict[str, Any], method
         call(X.assign(city="Paris"), kinds)
 
 
-def test_targets_of_other_rows_are_of_the_kinds_that_were_learned(fitted: dict[str, Any]) -> None:
-    """Of few rows the values alone would say otherwise: a number may look like a class, and a class like a number."""
-    X, y = table()
-    several = fitted["several"]
-    whole = pd.DataFrame({"size": [1, 2, 1, 2], "kind": ["s", "m", "m", "l"]})
-    assert np.isfinite(several.log_likelihood(X[:4], whole))
-    assert np.isfinite(several.score(X[:4], whole))
-    with pytest.raises(ValueError, match="size has 's' in row 0, which is not a number"):
-        several.score(X[:4], whole.assign(size=["s", "m", "m", "l"]))
-    with pytest.raises(ValueError, match="y has 1 targets, but the model has 2"):
-        several.score(X[:4], whole["size"])
-    one = CastleMultiOutput(**QUICK).fit(X, np.digitize(y, [-0.5, 0.5]), X_val=X[:3], y_val=[0, 1, 2])
-    assert one.model_.target_kinds == ["classes"]
-
-
-@pytest.mark.parametrize("name", ["graph_", "history_", "schema_", "validation_loss_", "n_outputs_"])
+@pytest.mark.parametrize("name", ["graph_", "input_graph_", "history_", "schema_", "validation_loss_", "n_outputs_"])
 def test_before_fit_there_is_nothing(name: str) -> None:
-    model = CastleMultiOutput()
+    model = CastleRegressor()
     assert not hasattr(model, name)
-    with pytest.raises(NotFittedError, match="this CastleMultiOutput is not fitted yet: call fit"):
+    with pytest.raises(NotFittedError, match="this CastleRegressor is not fitted yet: call fit"):
         getattr(model, name)
+
+
+def test_pickles_have_few_rows_and_the_same_graph() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(_MOST_SAVED_ROWS + 300, 2)), columns=list("ab"))
+    model = NetworkRegressor(**QUICK | {"max_epochs": 1}).fit(X, X["a"] + rng.normal(size=len(X))).model_
+    assert model.rows is not None and len(model.rows) == len(X)
+    sent = pickle.loads(pickle.dumps(model))
+    assert sent.rows is not None and len(sent.rows) == _MOST_SAVED_ROWS and "graph" not in vars(sent)
+    np.testing.assert_array_equal(sent.graph.confidence_array, model.graph.confidence_array)  # type: ignore[union-attr]
+    without = model.for_file(rows=False)
+    assert without.rows is None and without.graph is model.graph
+    assert replace(without, known_graph=None).graph is None
