@@ -8,14 +8,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 KERNELS := $(wildcard kernels/cpp/* kernels/src/castlereg_kernels/*) kernels/CMakeLists.txt kernels/pyproject.toml
 
-.PHONY: demo test lint docs benchmark experiments fuzz setup clean
+.PHONY: demo test lint docs benchmark experiments setup clean
 
 setup: $(VENV)/.installed $(VENV)/.kernels
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml paper/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "castlereg needs Python 3.11 or later; run: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[test]" -e ./paper
 	@touch $@
 
 # The native engine is built where there is a compiler; without it everything trains on JAX.
@@ -35,6 +35,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tools/words.py
 
 test: lint
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -51,12 +52,9 @@ $(VENV)/.docs: $(VENV)/.kernels
 benchmark: setup
 	$(BIN)/python -m benchmarks
 
-fuzz: setup
-	nice -n 10 $(BIN)/python -m fuzz --jobs 2
-
 experiments: setup
-	$(BIN)/python -m benchmarks.paper run --jobs 2
-	$(BIN)/python -m benchmarks.paper page
+	$(BIN)/python -m paper.reproduce run --jobs 2
+	$(BIN)/python -m paper.reproduce page
 
 clean:
 	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache

@@ -1,7 +1,7 @@
 """Run benchmarks and print their tables: ``python -m benchmarks [name ...]``; all by default.
 
-Tables for the page on speed are stored in ``benchmarks/timings``, and the page is updated. Accuracy, clusters, effects,
-engines, the paper and the PyTorch loop have their own commands, such as ``python -m benchmarks.accuracy``.
+Tables for the page on speed are stored in ``benchmarks/timings``, and the page is updated. Accuracy, effects and the
+engines have their own commands, such as ``python -m benchmarks.accuracy``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from benchmarks.timings import record
 
 TIMED = (
-    *("grid", "comparison", "startup", "throughput", "prediction", "growth", "memory", "eager_torch", "four_hundred"),
-    *("sampled_quality", "wide_tables", "long_tables", "synthetic_speed", "acyclicity_speed", "engine_losses"),
+    *("startup", "prediction", "growth", "four_hundred", "wide_tables", "long_tables", "sampled_quality"),
+    *("memory", "synthetic_speed", "acyclicity_speed", "engine_losses"),
 )
 OTHERS = ("graph_recovery", "theorem")
 

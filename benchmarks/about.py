@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from castlereg.paper.experiments.results import machine
+from castlereg_paper.pages import machine
 
 NAME = "about.json"
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +18,19 @@ import numpy as np
 import pandas as pd
 from jax import Array, lax
 
-from benchmarks.acyclicity_functions import FUNCTIONS
 from benchmarks.problems import Stack
-from castlereg.causal.synthetic import random_dag
-from castlereg.training.devices import prepare_jax
+from castlereg.acyclicity import Acyclicity, log_determinant, trace_exponential
+from castlereg.causal import random_dag
+from castlereg.training.engines.jax_engine import prepare_jax
+from castlereg_paper.acyclicity import spectral_radius, trace_polynomial, truncated_series
 
+FUNCTIONS: Final[dict[str, Acyclicity]] = {
+    "expm": trace_exponential,
+    "series": truncated_series,
+    "logdet": log_determinant,
+    "polynomial": trace_polynomial,
+    "spectral": spectral_radius,
+}
 SIZES = (10, 50, 100, 200, 400, 1000)
 # The paper's network, and one as wide tables are trained with.
 STACKS = (

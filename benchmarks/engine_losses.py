@@ -20,9 +20,9 @@ from sklearn.datasets import load_diabetes
 
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
-from castlereg.table.table import Table
+from castlereg.table.encoding import Encoded
 from castlereg.training import Member, Phase, Plan, train
-from castlereg.training.engines.protocol import EngineName
+from castlereg.training.state import EngineName
 
 SEEDS, MAX_EPOCHS, PATIENCE = 200, 200, 20
 ROUNDING = 1e-6  # relative differences that are nothing else
@@ -33,7 +33,7 @@ def losses(engine: EngineName, first_seed: int = 0) -> dict[str, Any]:
     """Train a network per seed, and return validation losses and best epochs."""
     X, y = load_diabetes(return_X_y=True)
     rows = np.column_stack([X / X.std(axis=0), (y - y.mean()) / y.std()]).astype(np.float32)
-    table = Table(rows, Layout((*(Node() for _ in range(X.shape[1])), Node(target=True))))
+    table = Encoded(rows, Layout((*(Node() for _ in range(X.shape[1])), Node(target=True))))
     members = []
     for seed in range(first_seed, first_seed + SEEDS):
         order = np.random.default_rng(seed).permutation(len(rows))

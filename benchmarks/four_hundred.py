@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.neural_network import MLPRegressor
 
-from benchmarks.limit import product_rate
-from benchmarks.problems import Stack, rows
+from benchmarks.problems import Stack, product_rate, rows
 from castlereg import Castle, CastleRegressor
 
 # The authors' released code on one core of a machine whose two-core product runs at about 180 GFLOP/s.

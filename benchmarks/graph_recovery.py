@@ -1,4 +1,4 @@
-"""Accuracy of learned graphs: CASTLE with both objectives, the correlation, and peers; with calibration.
+"""Accuracy of learned graphs: discovered ones, input graphs of CASTLE, the correlation, and peers; with calibration.
 
 Scores are stored in ``benchmarks/peers/recovery_scores.csv``; stored scores are not computed again.
 
@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from benchmarks.recovery_problems import DENSE, FAMILIES, SPARSE, Recovery, mixed_problem, recovery_problem
 from castlereg import CastleClassifier, CastleRegressor
 from castlereg.acyclicity.cut import acyclic_cut, strong_edges
-from castlereg.causal.discovery import discover, number
-from castlereg.causal.graph.scores import ranking_scores
+from castlereg.causal.discovery import Discovery, discover
+from castlereg.causal.variables import Variables
+from castlereg_paper.graph_scores import ranking_scores
 
 STORED = Path(__file__).parent / "peers" / "recovery_scores.csv"
 CALIBRATION = Path(__file__).parent / "peers" / "recovery_calibration.csv"
@@ -94,21 +95,38 @@ def table_with_graph(name: str, folder: Path) -> Recovery:
     return Recovery(truth, values, levels)
 
 
-def _castle(problem: Recovery, **options: Any) -> Graph:
-    names = [f"x{k}" for k in range(problem.values.shape[1])]
-    data = pd.DataFrame(problem.values, columns=names)
-    levels = [] if problem.levels is None else [name for name, many in zip(names, problem.levels, strict=True) if many]
-    data[levels] = data[levels].astype(int).astype(str).radd("level ")  # text of digits would be numbers
-    estimator = CastleClassifier if names[-1] in levels else CastleRegressor
+def _table(problem: Recovery) -> pd.DataFrame:
+    """Return the rows as a table, with categories for levels."""
+    data = pd.DataFrame(problem.values, columns=[f"x{k}" for k in range(problem.values.shape[1])])
+    for k in np.flatnonzero(np.zeros(0) if problem.levels is None else problem.levels):
+        data[f"x{k}"] = pd.Categorical([f"level {int(level)}" for level in problem.values[:, k]])
+    return data
+
+
+def _discovered(problem: Recovery) -> Graph:
+    """Return the graph that estimators discover."""
+    table = Variables.of_frame(_table(problem))
     start = time.process_time()
-    model = estimator(random_state=0, **options).fit(data[names[:-1]], data[names[-1]])
+    found = discover(table)
+    direction = np.nan_to_num(found.direction, nan=0.5)
+    return Graph(found.joined * direction, found.edges.astype(float), time.process_time() - start)
+
+
+def _input_graph(problem: Recovery) -> Graph:
+    """Return the paper's graph, of the networks of CASTLE."""
+    data = _table(problem)
+    X, y = data.iloc[:, :-1], data.iloc[:, -1]
+    estimator = CastleClassifier if problem.levels is not None and problem.levels[-1] else CastleRegressor
+    start = time.process_time()
+    model = estimator(random_state=0).fit(X, y)
+    learned = model.input_graph_.learned_array
     seconds = time.process_time() - start
-    graph = model.graph_
-    if options:
-        direction = np.nan_to_num(graph.direction_array, nan=0.5)
-        return Graph(graph.confidence_array * direction, graph.edge_array.astype(float), seconds)
-    edges = strong_edges(acyclic_cut(graph.learned_array))
-    return Graph(graph.learned_array, edges.astype(float), seconds)
+    return Graph(learned, strong_edges(acyclic_cut(learned)).astype(float), seconds)
+
+
+def _discovery(values: NDArray[np.float64]) -> Discovery:
+    """Discover the graph of columns of numbers."""
+    return discover(Variables.of_frame(pd.DataFrame(values)))
 
 
 def _correlation(problem: Recovery) -> Graph:
@@ -121,8 +139,8 @@ def _correlation(problem: Recovery) -> Graph:
 
 
 OURS = {
-    "graph": lambda problem: _castle(problem, objective="graph"),
-    "prediction": lambda problem: _castle(problem),
+    "graph": _discovered,
+    "prediction": _input_graph,
     "correlation": _correlation,
 }
 
@@ -196,7 +214,7 @@ def calibration(first: int = 300, n_seeds: int = 20) -> pd.DataFrame:
             rng = np.random.default_rng([seed, 5])
             n_nodes, n_rows = int(rng.choice([6, 9, 12, 15])), int(rng.choice([200, 500, 1000]))
             problem = recovery_problem(family, n_nodes, n_rows, seed, float(rng.choice([1.2, SPARSE, 2.5])))
-            found = discover([number(column) for column in problem.values.T])
+            found = _discovery(problem.values)
             for j, k in np.argwhere(np.triu(np.ones_like(problem.truth), 1)):
                 either = bool(problem.truth[j, k] or problem.truth[k, j])
                 forward = found.direction[j, k]
@@ -241,7 +259,7 @@ def classes(n_graphs: int = 20) -> pd.DataFrame:
     rows = []
     for seed in range(400, 400 + n_graphs):
         problem = recovery_problem("gaussian", 12, 1000, seed)
-        found = discover([number(column) for column in problem.values.T])
+        found = _discovery(problem.values)
         free = reversible(problem.truth)
         for j, k in np.argwhere(problem.truth & (found.edges | found.edges.T)):
             sure = max(found.direction[j, k], found.direction[k, j]) >= 0.75
@@ -257,7 +275,7 @@ def pairs(folder: Path) -> pd.DataFrame:
         cause, effect = (np.array(text.split(), float) for text in (pair.A, pair.B))
         sample = np.linspace(0, len(cause) - 1, min(len(cause), 2000)).astype(int)
         for columns, way in (((cause, effect), (0, 1)), ((effect, cause), (1, 0))):
-            found = discover([number(column[sample]) for column in columns])
+            found = _discovery(np.column_stack(columns)[sample])
             probability = found.direction[way] if found.edges.any() else 0.5
             rows.append((pair.SampleID, way == (0, 1), probability))
     return pd.DataFrame(rows, columns=["pair", "in order", "probability of the right direction"])

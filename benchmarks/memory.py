@@ -43,10 +43,10 @@ def fit(shape: int, seed: int) -> tuple[Any, pd.DataFrame]:
     y = rng.normal(size=n_rows)
     options: dict[str, Any] = {"max_epochs": 1, "random_state": seed}
     model: Any = (
-        CastleRegressor(**options, objective="graph" if shape % 8 else "prediction"),
-        CastleRegressorCV((0.01, 0.1), cv=2 + shape % 3, **options),
+        CastleRegressor(**options),
+        CastleRegressorCV((0.01, 0.1), search="paper", cv=2 + shape % 3, **options),
         NetworkClassifier(**options),
-        CastleClassifierCV((0.1,), cv=3, **options),
+        CastleClassifierCV((0.1,), search="paper", cv=3, **options),
     )[shape % 4]
     X.columns = X.columns.map(str)
     return model.fit(X, y > 0 if shape % 4 > 1 else y), X
@@ -76,7 +76,7 @@ def measure() -> pd.DataFrame:
 
 def measure_native() -> pd.DataFrame:
     """Train small stacks of many shapes with the native engine in this process."""
-    from fuzz.native_shapes import problem, quiet_train
+    from tests.training.engines.native_shapes import problem, quiet_train
 
     table = [{"after": "start", **used()}]
     problems = [given for given in map(problem, range(3 * NATIVE_SHAPES)) if given.plan.learning_rate < 1]

@@ -1,21 +1,21 @@
-"""Tables and stacks that the benchmarks share."""
+"""Tables and stacks that the benchmarks share, and the machine's limit."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.acyclicity import Acyclicity
-from castlereg.estimators.base import read_features
-from castlereg.estimators.cross_validation import CrossValidated
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
-from castlereg.table.table import Table
+from castlereg.table.encoding import Encoded
 from castlereg.training import Member, Phase, Plan, TrainedStack, train
+from castlereg.training.engines.jax_engine import prepare_jax
 
 
 def rows(n_rows: int, n_nodes: int, seed: int = 0) -> NDArray[np.float32]:
@@ -26,9 +26,18 @@ def rows(n_rows: int, n_nodes: int, seed: int = 0) -> NDArray[np.float32]:
     return x.astype(np.float32)
 
 
-def by_fold_network(model: CrossValidated, X: Any) -> NDArray[np.float64]:
-    """Return what every fold's network predicts, shape (folds, rows) or, of classes, (folds, rows, classes)."""
-    return model.model_.predict_by_fold(read_features(model, X))[0]
+def product_rate(n: int = 2048, repeats: int = 8) -> float:
+    """Return the floating-point operations per second of an n x n float32 product on all cores, the best of some."""
+    prepare_jax()
+    a = jnp.ones((n, n), jnp.float32)
+    product = jax.jit(lambda x: x @ x)
+    product(a).block_until_ready()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        product(a).block_until_ready()
+        seconds.append(time.perf_counter() - start)
+    return 2 * n**3 / min(seconds)
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Stack:
             for i in range(self.n_members)
         ]
         plan = Plan((self.width, self.width), (Phase(self.epochs),), patience=self.epochs)
-        return train(Table(self.data, self.layout), members, plan)
+        return train(Encoded(self.data, self.layout), members, plan)
 
     @property
     def flops(self) -> float:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from castlereg.causal.synthetic import KnownWorld, random_dag
+from castlereg.causal import KnownWorld, random_dag
 
 
 class Recovery(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from castlereg import Castle, CastleRegressor, Recipe
-from castlereg.causal.synthetic import KnownWorld, random_dag
+from castlereg.causal import KnownWorld, random_dag
 
 
 def _problem(seed: int) -> tuple[pd.DataFrame, pd.Series, pd.DataFrame, pd.Series]:

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from castlereg.causal.synthetic import random_dag, sample
+from castlereg.causal import random_dag, sample
 
 N_ROWS, N_NODES = 10_000, 150
 

@@ -14,8 +14,8 @@ import pandas as pd
 from scipy.stats import spearmanr
 
 from castlereg import CastleRegressor, NetworkRegressor
-from castlereg.causal.synthetic import example_dag, random_dag, sample
-from castlereg.paper.bound import generalization_bound, sharpness, squared_errors
+from castlereg.causal import example_dag, random_dag, sample
+from castlereg_paper.bound import generalization_bound, sharpness, squared_errors
 
 BETAS = (0.001, 0.01, 0.1, 1.0)
 WORLDS = {"example": example_dag(), "random": random_dag(10, 20, 7).rename(index={"X9": "Y"}, columns={"X9": "Y"})}

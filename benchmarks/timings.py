@@ -10,7 +10,7 @@ import pandas as pd
 
 from benchmarks.about import about_sentence, write_about
 from benchmarks.marked_figures import DOCS, write_figures
-from castlereg.markdown import markdown_table
+from castlereg_paper.markdown import markdown_table
 
 RESULTS = Path(__file__).with_name("timings")
 COMMAND = "python -m benchmarks"

@@ -36,7 +36,7 @@ def main(folder: Path, n_splits: int = 4, max_epochs: int = 200, report_folds: i
     print("Error: MSE on held-out rows in units of the target's variance; predicting the mean has 1.\n")
 
     print("2. The graph of the original columns, with what is known about them\n")
-    model = graph_model(max_epochs).fit(X, y)
+    model = CastleRegressor(constraints=KNOWN, max_epochs=max_epochs, random_state=0).fit(X, y)
     print(model.graph_.edges().head(8).round(2).to_string(index=False))
     print(f"\nParents of ldl: {', '.join(model.graph_.parents('ldl'))}.")
     print("Laboratories usually calculate it from cholesterol, HDL and triglycerides (Friedewald's formula).\n")
@@ -46,7 +46,7 @@ def main(folder: Path, n_splits: int = 4, max_epochs: int = 200, report_folds: i
     print(world.effect("bmi", "progression", by=-2.0).summary(), "\n")
 
     pictures = [
-        draw_graph(model, folder / "graph.png"),
+        save(model.graph_.plot(max_edges=14), folder / "graph.png"),
         save(world.effect("bmi", "progression").plot(), folder / "effect.png"),
     ]
     print("4. Pictures:", ", ".join(str(picture) for picture in pictures))
@@ -59,16 +59,6 @@ def table() -> tuple[pd.DataFrame, pd.Series]:
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     X = X.rename(columns=dict(zip(["s1", "s2", "s3", "s5", "s6"], BLOOD, strict=True)))
     return X.drop(columns="s4"), y.rename("progression")
-
-
-def graph_model(max_epochs: int = 200) -> CastleRegressor:
-    """Return the estimator that learns the graph."""
-    return CastleRegressor(objective="graph", constraints=KNOWN, n_members=10, max_epochs=max_epochs, random_state=0)
-
-
-def draw_graph(model: CastleRegressor, path: Path) -> Path:
-    """Draw the strongest edges, those into the target in color."""
-    return save(model.graph_.plot(max_edges=14), path)
 
 
 def with_useless_columns(X: pd.DataFrame) -> pd.DataFrame:

@@ -20,6 +20,7 @@ import matplotlib as mpl
 from tqdm import tqdm
 
 import diabetes
+from castlereg import CastleRegressor
 
 EXAMPLES = ("healthcare", "housing", "marketing", "noisy_columns", "knowledge", "what_if", "own_loop")
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -54,7 +55,8 @@ def main(page: Path = DOCS / "gallery.md", pictures: Path = DOCS / "images" / "g
         known[name] = section(module, printed.getvalue(), drawn)
     text = "\n".join([_OPENING, *(f"<!-- {name} -->\n{known[name]}" for name in EXAMPLES if name in known)])
     page.write_text(text, encoding="utf-8")
-    diabetes.draw_graph(diabetes.graph_model().fit(*diabetes.table()), pictures.parent / "diabetes_graph.png")
+    model = CastleRegressor(constraints=diabetes.KNOWN, max_epochs=1, random_state=0).fit(*diabetes.table())
+    diabetes.save(model.graph_.plot(max_edges=14), pictures.parent / "diabetes_graph.png")
 
 
 def sections(text: str) -> dict[str, str]:

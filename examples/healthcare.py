@@ -1,8 +1,9 @@
 """Healthcare: predict heart disease with its uncertainty, and find related columns.
 
 The table has only 270 patients, and half of the columns are codes. Ten folds x four betas train as one program. The ten
-networks of the chosen beta are averaged for predictions, rule out classes (a set of both classes means "uncertain"),
-and vote on every edge of the graph. Without the heart table, scikit-learn's breast cancer table is used.
+networks of the chosen beta are averaged for predictions, and rule out classes: a set of both classes means "uncertain".
+The graph is discovered from the rows, with a probability for every edge and direction. Without the heart table,
+scikit-learn's breast cancer table is used.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from castlereg import CastleClassifierCV
-from castlereg.paper.datasets import Dataset, load
+from castlereg_paper.datasets import Dataset, load
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
@@ -36,9 +37,8 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     graph = model.graph_
     edges = graph.edges()
     at_target = edges[(edges["cause"] == graph.target) | (edges["effect"] == graph.target)]
-    print(f"\nEdges at {graph.target} (shares of the networks that have the edge, and in this direction):")
+    print(f"\nEdges at {graph.target}, with the probabilities of edge and direction:")
     print(at_target.head(6).round(2).to_string(index=False))
-    print("Trust the edges; agreement alone does not make a direction trustworthy.")
 
     ax = graph.plot(max_edges=18)
     ax.set_title(f"{table.name}: the 18 strongest edges", fontsize=11)

@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import train_test_split
 
 from castlereg import CastleRegressorCV
-from castlereg.paper.datasets import load
+from castlereg_paper.datasets import load
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
@@ -44,7 +44,7 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     print(
         f"\n90 % intervals: {inside.mean():.0%} of the new prices are inside, mean width {width:.1f} thousand dollars"
     )
-    strongest = castle.graph_.learned_weights["MEDV"].nlargest(5)
+    strongest = castle.input_graph_.learned_weights["MEDV"].nlargest(5)
     print("The network depends most on " + ", ".join(f"{name} ({weight:.2f})" for name, weight in strongest.items()))
     return [draw(castle.predict(X_new), interval, y_new.to_numpy(), folder / "housing_intervals.png")]
 

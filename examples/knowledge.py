@@ -1,7 +1,7 @@
 """Knowledge: constrain the graph, edit the learned graph, and train again.
 
 The rows come from the paper's example graph, so the truth is known. The first network has no constraints. The second
-has the constraints that X1 has no causes and that X8 and X9 come last. Then two learned edges are edited by hand, and
+has the constraints that X1 has no causes and that X8 and X9 come last. Then the learned graph is corrected by hand, and
 the third network is trained with only the edges of that graph. Here, constraints improve the graph but not the
 predictions: X8 and X9 are effects of Y and help to predict it. Use such constraints to obtain a better graph, or if
 these columns are not yet available at prediction time.
@@ -16,9 +16,9 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from castlereg import CastleRegressor, CausalGraph, EdgeConstraints
-from castlereg.causal.graph.scores import graph_scores
-from castlereg.causal.synthetic import KnownWorld, example_dag
-from castlereg.paper import best_error
+from castlereg.causal import KnownWorld, example_dag
+from castlereg_paper import best_error
+from castlereg_paper.graph_scores import graph_scores
 
 
 def main(folder: Path, max_epochs: int = 200) -> list[Path]:
@@ -27,17 +27,17 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     train, test = world.sample(500, random_state=3), world.sample(2000, random_state=4)
     X, y, X_new, y_new = train.drop(columns="Y"), train["Y"], test.drop(columns="Y"), test["Y"]
 
-    nothing_known = CastleRegressor(0.03, n_members=5, max_epochs=max_epochs, random_state=0).fit(X, y)
+    nothing_known = CastleRegressor(0.03, max_epochs=max_epochs, random_state=0).fit(X, y)
     known = EdgeConstraints(sources=["X1"], tiers=[["X1", "X2", "X3", "X4", "X5", "X6", "X7", "Y"], ["X8", "X9"]])
-    informed = CastleRegressor(0.03, n_members=5, constraints=known, max_epochs=max_epochs, random_state=0).fit(X, y)
+    informed = CastleRegressor(0.03, constraints=known, max_epochs=max_epochs, random_state=0).fit(X, y)
 
-    edited = corrected(strong(informed.graph_), world.dag)
-    refitted = CastleRegressor(0.03, n_members=5, max_epochs=max_epochs, random_state=0).fit(X, y, graph=edited)
+    edited = corrected(informed.graph_, world.dag)
+    refitted = CastleRegressor(0.03, max_epochs=max_epochs, random_state=0).fit(X, y, graph=edited)
 
     print(f"\n{'':22} error    F1  directions right")
     for name, model, graph in (
-        ("nothing known", nothing_known, strong(nothing_known.graph_)),
-        ("sources and tiers", informed, strong(informed.graph_)),
+        ("nothing known", nothing_known, nothing_known.graph_),
+        ("sources and tiers", informed, informed.graph_),
         ("edited and refitted", refitted, edited),
     ):
         error = ((model.predict(X_new) - y_new) ** 2).mean() / y_new.var()
@@ -45,16 +45,8 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
         print(f"{name:22} {error:.3f}  {scores['f1']:.2f}  {scores['direction_accuracy']:.2f}")
     print(f"best possible error    {best_error(world, 'Y', n_rows=2000).standardized:.3f}")
 
-    shown = {"nothing_known": strong(nothing_known.graph_), "edited": edited, "truth": world.graph("Y")}
+    shown = {"nothing_known": nothing_known.graph_, "edited": edited, "truth": world.graph("Y")}
     return [draw(graph, name.replace("_", " "), folder / f"knowledge_{name}.png") for name, graph in shown.items()]
-
-
-def strong(graph: CausalGraph) -> CausalGraph:
-    """Keep the edges that most networks have."""
-    weak = graph.edges().query("confidence < 0.5")
-    for cause, effect in pairs(weak):
-        graph = graph.without_edge(cause, effect)
-    return graph
 
 
 def corrected(graph: CausalGraph, truth: pd.DataFrame) -> CausalGraph:

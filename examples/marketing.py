@@ -15,8 +15,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from castlereg import CastleRegressorCV, Recipe, compare
-from castlereg.paper.datasets import load
+from castlereg import CastleRegressorCV, Recipe
+from castlereg_paper import compare
+from castlereg_paper.datasets import load
 
 METHODS = ("Baseline", "L1", "MixUp", "CASTLE")
 
@@ -37,7 +38,7 @@ def main(folder: Path, max_epochs: int = 200, n_splits: int = 3, methods: Sequen
     X, X_new, y, y_new = train_test_split(X, y, test_size=0.2, random_state=0)
     print("\nMean of five fold networks on another split, by scaling of the columns:")
     for recipe in (Recipe(scaling="standard"), Recipe(scaling="robust")):
-        model = CastleRegressorCV(cv=5, recipe=recipe, max_epochs=max_epochs, random_state=0).fit(X, y)
+        model = CastleRegressorCV(search="paper", cv=5, recipe=recipe, max_epochs=max_epochs, random_state=0).fit(X, y)
         print(f"{recipe.scaling:9} {((model.predict(X_new) - y_new) ** 2).mean() / y_new.var(ddof=0):.3f}")
     print(model.schema_[["kind", "levels", "missing"]].loc[["type", "category", "paid", "reach"]].to_string())
 

@@ -1,24 +1,24 @@
 """Many noisy columns, few rows: where CASTLE pays.
 
 Fifteen nodes of a random graph with strong edges, twenty additional columns of pure noise, 300 rows. All networks share
-folds, seeds and the small initialization of the input layers, so only the regularizer differs. The true graph is known:
-the figure shows the edge weights into the target from columns near it and from noise. A few draws only show a tendency;
-the page [when CASTLE pays](when_it_pays.md) has means with error bars.
+folds, seeds and the small initialization of the input layers, so only the terms of the penalty differ. The true graph
+is known: the figure shows the edge weights into the target from columns near it and from noise. A few draws only show a
+tendency; the page [when CASTLE pays](when_it_pays.md) has means with error bars.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from castlereg import CastleRegressorCV, NetworkRegressorCV
-from castlereg.causal.synthetic import KnownWorld, random_dag, weighted_dag
-from castlereg.paper import best_error, choose_target, roles
-from castlereg.regularizers import L1
+from castlereg import Castle, CastleRegressorCV
+from castlereg.causal import KnownWorld, random_dag, weighted_dag
+from castlereg_paper import best_error, choose_target, roles
 
 
 def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
@@ -31,13 +31,13 @@ def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
         train, test = world.sample(300, random_state=seed), world.sample(2000, random_state=1000 + seed)
         X, y, X_new, y_new = train.drop(columns=target), train[target], test.drop(columns=target), test[target]
 
-        candidates = {
-            "CASTLE": CastleRegressorCV(search="paper", cv=5, max_epochs=max_epochs, random_state=seed),
-            "L1": NetworkRegressorCV(
-                [[L1(s)] for s in (0.1, 0.01, 0.001)], cv=5, max_epochs=max_epochs, random_state=seed
-            ),
-            "plain network": NetworkRegressorCV([[]], cv=5, max_epochs=max_epochs, random_state=seed),
+        penalties = {
+            "CASTLE": Castle(),
+            "sparsity only": Castle(reconstruction=False, acyclicity=None),
+            "plain network": Castle(reconstruction=False, acyclicity=None, sparsity=None),
         }
+        options: dict[str, Any] = {"search": "paper", "cv": 5, "max_epochs": max_epochs, "random_state": seed}
+        candidates = {name: CastleRegressorCV(castle=penalty, **options) for name, penalty in penalties.items()}
         errors = {}
         for name, model in candidates.items():
             errors[name] = ((model.fit(X, y).predict(X_new) - y_new) ** 2).mean() / y_new.var()
@@ -45,7 +45,7 @@ def main(folder: Path, max_epochs: int = 200, n_draws: int = 4) -> list[Path]:
 
         kin = roles(dag, target)
         near = {*kin.parents, *kin.children, *kin.spouses}
-        learned = candidates["CASTLE"].graph_.learned_weights[target].drop(target)
+        learned = candidates["CASTLE"].input_graph_.learned_weights[target].drop(target)
         kind = ["near" if name in near else "elsewhere" if name in dag else "noise" for name in learned.index]
         weights.append(pd.DataFrame({"kind": kind, "weight": learned.to_numpy()}))
 

@@ -18,10 +18,10 @@ import numpy as np
 import optax
 from jax import Array
 
-from castlereg import CausalGraph
+from castlereg import InputGraph
 from castlereg.acyclicity.cut import weakest_strong_weight
 from castlereg.castle import castle_loss
-from castlereg.causal.synthetic import KnownWorld, example_dag
+from castlereg.causal import KnownWorld, example_dag
 from castlereg.layout import Layout, Node
 from castlereg.losses import Batch
 from castlereg.network import Parameters, initialize, mask_inputs, squared_adjacency
@@ -60,7 +60,7 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     trained = mask_inputs(state[0], mask)
     weights = np.sqrt(np.asarray(squared_adjacency(trained.input_weights, layout), np.float64))
     cut = weakest_strong_weight(weights)  # best separation of strong and weak edges
-    graph = CausalGraph.from_weights(weights, list(rows.columns), target="Y", threshold=cut)
+    graph = InputGraph.from_networks(weights[None], list(rows.columns), "Y", threshold=cut)
     print(
         f"\n{graph.dropped_weight:.0%} of the edge weight above {cut:.3f} closed cycles and was cut; parents of Y: ",
         end="",
@@ -69,7 +69,7 @@ def main(folder: Path, max_epochs: int = 200) -> list[Path]:
     return [draw(history, graph, folder / "own_loop.png")]
 
 
-def draw(history: list[dict[str, float]], graph: CausalGraph, path: Path) -> Path:
+def draw(history: list[dict[str, float]], graph: InputGraph, path: Path) -> Path:
     """Draw the four terms, and the graph."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained", width_ratios=(2, 3))
     for name, colour in zip(history[0], ("#2f9e44", "#52616f", "#1971c2", "#d9480f"), strict=True):

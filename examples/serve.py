@@ -2,10 +2,9 @@
 
 The model is loaded once per process. Train one, start the server, and send rows::
 
-    castlereg datasets diabetes --output diabetes.csv
-    castlereg fit diabetes.csv --target target --output diabetes.castle
-    MODEL=diabetes.castle uvicorn --app-dir examples --factory serve:from_environment --port 8000
-    tail -1 diabetes.csv  # the values of a row, to be sent as [{"age": ..., "sex": ..., ...}]
+    castlereg demo --output demo
+    MODEL=demo/diabetes.castle uvicorn --app-dir examples --factory serve:from_environment --port 8000
+    tail -1 demo/diabetes.csv  # the values of a row, to be sent as [{"age": ..., "sex": ..., ...}]
 
 A row has all columns of the model, in any order; null is a missing value. Rows that the model cannot predict are
 answered with status 422 and the message of the error. Needs ``pip install fastapi uvicorn``.

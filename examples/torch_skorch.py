@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -19,7 +20,7 @@ from torch import Tensor, cat, manual_seed
 from torch.nn.functional import pad
 from torch.optim import Adam
 
-from castlereg.torch import Batch, CastleNetwork, castle_loss, input_graph
+from castlereg.torch import Batch, CastleNetwork, castle_loss
 
 
 class CastleNet(NeuralNetRegressor):  # type: ignore[misc, unused-ignore]
@@ -41,7 +42,7 @@ class CastleNet(NeuralNetRegressor):  # type: ignore[misc, unused-ignore]
 
 
 def main(max_epochs: int = 200) -> float:
-    """Choose beta, print the test score and the graph's strongest edges, and return the score."""
+    """Choose beta, print the test score and the strongest edges, and return the score."""
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     table = X.assign(progression=y).astype(np.float32)
     train, test = train_test_split(table, random_state=0)
@@ -63,9 +64,9 @@ def main(max_epochs: int = 200) -> float:
     search.fit(train[X.columns], train[["progression"]])
     score = float(search.score(test[X.columns], test[["progression"]]))
     chosen = search.best_estimator_.regressor_["castlenet"]
-    graph = input_graph(chosen.module_, list(table.columns))
+    weights = pd.DataFrame(chosen.module_.edge_weights(), table.columns, table.columns)
     print(f"beta {chosen.reg_beta}, R2 of the test rows {score:.3f}")
-    print(graph.edges()[["cause", "effect", "weight"]].head().to_string(index=False))
+    print(weights.rename_axis("cause").rename_axis("effect", axis=1).stack().nlargest(5).round(2).to_string())
     return score
 
 

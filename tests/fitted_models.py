@@ -16,19 +16,15 @@ from castlereg import (
     Castle,
     CastleClassifier,
     CastleClassifierCV,
-    CastleMultiOutput,
     CastleRegressor,
     CastleRegressorCV,
     EdgeConstraints,
     NetworkClassifier,
-    NetworkClassifierCV,
-    NetworkMultiOutput,
     NetworkRegressor,
-    NetworkRegressorCV,
     Recipe,
 )
 from castlereg.regularizers import L2
-from castlereg.search import pool
+from castlereg.search import recipe as recipes
 
 QUICK: dict[str, Any] = {"max_epochs": 2, "random_state": 0, "hidden_layer_sizes": (4, 4)}
 
@@ -96,8 +92,8 @@ def _make(name: str) -> tuple[Any, Any, Any]:
     shallow = {**mixed, "hidden_layer_sizes": (4,)}
     if name == "CastleRegressor":
         known = EdgeConstraints(required=[("x0", "y")], forbidden=[("x1", "x2")], tiers=[["x0"], ["y"]])
-        castle = Castle(sparsity="group", capacity=True, acyclicity="logdet", acyclicity_strength=np.float32(0.5))
-        return CastleRegressor(0.02, castle=castle, constraints=known, **QUICK), *_numbers()
+        castle = Castle(sparsity="group", capacity=True, acyclicity="logdet")
+        return CastleRegressor(0.02, np.float32(0.5), castle=castle, constraints=known, **QUICK), *_numbers()
     if name == "NetworkRegressor":
         recipe = Recipe("robust", "glorot", 0.2, warmup=1, batches="independent")
         model = NetworkRegressor(recipe=recipe, n_members=2, bootstrap=True, **mixed)
@@ -108,34 +104,27 @@ def _make(name: str) -> tuple[Any, Any, Any]:
     if name == "NetworkClassifier":
         labels = pd.Series(_values() > 100, name="dear")
         return NetworkClassifier([L2(np.float32(0.1))], n_members=2, **mixed), table(), labels
-    if name == "CastleMultiOutput":
-        since = pd.Series(pd.date_range("2020-01-01", periods=48, freq="415h"))  # of years, weeks and days
-        frame = table().assign(since=since.where(since.index != 5))
-        targets = pd.DataFrame({"rent": _values(), "kind": _terciles(["low", "middle", "high"])})
-        return CastleMultiOutput(objective="graph", **shallow), frame, targets
-    if name == "NetworkMultiOutput":
-        targets = pd.DataFrame({"rent": _values(), "dear": _values() > 100, "kind": np.where(_values() > 90, 7, 5)})
-        return NetworkMultiOutput(**shallow), table(), targets
     if name == "CastleRegressorCV":
         X, y = _numbers()
         cv = KFold(2, shuffle=True, random_state=1)
         options = {**QUICK, "castle": [Castle(reg_lambda=2), Castle()], "hidden_layer_sizes": np.array([4])}
-        return CastleRegressorCV(np.array([0.01, 0.1]), cv=cv, **options), X, np.column_stack([y, y**2])
+        model = CastleRegressorCV(np.array([0.01, 0.1]), search="paper", cv=cv, **options)
+        return model, X, np.column_stack([y, y**2])
     if name == "CastleClassifierCV":
-        model = CastleClassifierCV((0.01,), cv=2, recipe=Recipe("robust"), **shallow)
-        return model, table(), _terciles([1.0, 2.0, 5.0])
-    if name == "NetworkRegressorCV":
+        options = {**shallow, "scoring": "neg_log_loss", "recipe": Recipe("robust")}
+        return CastleClassifierCV((0.01,), search="paper", cv=2, **options), table(), _terciles([1.0, 2.0, 5.0])
+    if name == "several targets":
+        since = pd.Series(pd.date_range("2020-01-01", periods=48, freq="415h"))  # of years, weeks and days
+        targets = pd.DataFrame({"dear": _values() > 100, "kind": np.where(_values() > 90, 7, 5)})
+        return CastleClassifier(**shallow), table().assign(since=since.where(since.index != 5)), targets
+    if name == "linear":
         options = {**QUICK, "hidden_layer_sizes": (), "search": "one_standard_error"}
-        return NetworkRegressorCV([[L2(0.1)], [L2(0.01)]], cv=2, **options), *_numbers()
-    if name == "NetworkClassifierCV":
-        X, y = _numbers()
-        options = {**QUICK, "scoring": "neg_log_loss", "hidden_layer_sizes": [4]}
-        return NetworkClassifierCV([[L2(0.1)], [L2(0.01)]], cv=3, **options), X, y > y.mean()
+        return CastleRegressorCV((0.1, 0.01), cv=2, **options), *_numbers()
     if name == "embedded and refitted":
         recipe = Recipe(embedding=3, activation="silu", schedule="cosine", averaging=0.5, weight_decay=0.1, refit=True)
         return CastleRegressor(recipe=recipe, n_members=2, **mixed), table(), _values()
     if name == "pool of numbers":
-        return CastleRegressorCV(search="fast", cv=2, random_state=0), *_numbers()
+        return CastleRegressorCV(cv=2, random_state=0), *_numbers()
     if name == "pool of classes":
         model = CastleClassifierCV(search="best", cv=2, categorical_features=["zone"], random_state=0)
         return model, table(), _terciles(["low", "middle", "high"])
@@ -143,16 +132,15 @@ def _make(name: str) -> tuple[Any, Any, Any]:
 
 
 NAMES = [
-    *("CastleRegressor", "NetworkRegressor", "CastleClassifier", "NetworkClassifier", "CastleMultiOutput"),
-    *("NetworkMultiOutput", "CastleRegressorCV", "CastleClassifierCV", "NetworkRegressorCV", "NetworkClassifierCV"),
-    *("embedded and refitted", "pool of numbers", "pool of classes"),
+    *("CastleRegressor", "NetworkRegressor", "CastleClassifier", "NetworkClassifier", "CastleRegressorCV"),
+    *("CastleClassifierCV", "several targets", "linear", "embedded and refitted", "pool of numbers", "pool of classes"),
 ]
 
 
 @contextmanager
 def short_pools() -> Iterator[None]:
     """Train the candidates of a pool for three epochs only."""
-    with mock.patch.multiple(pool, _EPOCHS=((10**6, 3),), _FEWEST_EPOCHS=3):
+    with mock.patch.multiple(recipes, _EPOCHS=((10**6, 3),), _FEWEST_EPOCHS=3):
         yield
 
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from castlereg.castle import acyclicity_loss, castle_loss, l1_norm
 from castlereg.layout import Layout, Node
-from castlereg.losses import Batch, as_batch, node_losses
+from castlereg.losses import Batch, as_batch, cell_losses
 from castlereg.network import Parameters, forward, initialize, mask_inputs
 from castlereg.regularizers import Castle
 from castlereg.regularizers.engine import regularized_loss
-from castlereg.table.table import Table, measure
+from castlereg.table.encoding import Encoded, measure
 from castlereg.training import Member, Phase, Plan, train
-from castlereg.training.sources import BatchStream
+from castlereg.training.loop import BatchStream
 from tests.small_problems import numeric_layout, random_batch, random_parameters
 
 SIZES: list[tuple[int, ...]] = [(), (4,), (4, 3)]
@@ -107,7 +107,7 @@ def test_missing_values_do_not_count(mixed_layout: Layout, rng: np.random.Genera
     other = missing._replace(truth=batch.truth + 7 * (1 - observed)[:, :, None])
     one, two = (castle_loss(parameters, b, mixed_layout, 0.3, null_loss=jnp.arange(1.0, 6.0)) for b in (missing, other))
     np.testing.assert_allclose(one[0], two[0], rtol=1e-6)
-    by_node = np.asarray(node_losses(forward(parameters, batch.inputs), batch.truth, mixed_layout)) / np.arange(1, 6)
+    by_node = np.asarray(cell_losses(forward(parameters, batch.inputs), batch, mixed_layout)) / np.arange(1, 6)
     np.testing.assert_allclose(one[1]["reconstruction"], (by_node * observed).sum() / 6, rtol=1e-5)
 
 
@@ -149,12 +149,12 @@ RATE, BATCH, EPOCHS, STEPS = 0.01, 8, 4, 5
 BETA, LAMBDA = 0.05, 0.7
 
 
-def trained_by_hand(table: Table, rows: NDArray[np.int64], plan: Plan, seed: int) -> Parameters:
+def trained_by_hand(table: Encoded, rows: NDArray[np.int64], plan: Plan, seed: int) -> Parameters:
     """Adam on :func:`castle_loss` for all epochs, one step after the other."""
     layout, key = replace(table.layout, embedding=plan.embedding), np.random.SeedSequence(seed)
     start = initialize(layout, plan.hidden_layer_sizes, key, activation=plan.activation)
     decay = plan.weight_decay or 0.0
-    by = measure(table, [rows])[0].of_member(0)
+    by = measure(table, [rows])[0].take(0)
     stream = BatchStream(rows.astype(np.int32), BATCH, key)
     mask = jnp.asarray(layout.edge_mask(), np.float64)
     weights = mask_inputs(jax.tree.map(lambda a: jnp.asarray(a, np.float64), start), mask)
@@ -198,7 +198,7 @@ def test_the_trainer_is_adam_on_the_method(kind: str, sizes: tuple[int, ...], re
     target, channels = Node(target=True), y[:, None]
     if kind == "categorical":
         target, channels = Node("categorical", 3, target=True), np.eye(3)[np.digitize(y, [-3, 1])]
-    table = Table(np.hstack([x, channels]), Layout((Node(), Node(), Node(), target)))
+    table = Encoded(np.hstack([x, channels]), Layout((Node(), Node(), Node(), target)))
     rows = np.arange(37)  # also for validation, so that the last epoch is the best
     plan = Plan(sizes, (Phase(EPOCHS),), learning_rate=RATE, batch_size=BATCH, patience=100, **recipe)
     with jax.enable_x64(True):

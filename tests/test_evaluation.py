@@ -12,11 +12,10 @@ from castlereg.evaluation import (
     Evaluation,
     Score,
     TargetScores,
-    class_measures,
+    _target_scores,
     evaluate,
     held_out_evaluation,
-    numeric_measures,
-    target_scores,
+    measures_of,
 )
 from castlereg.table.targets import ClassTarget, NumericTarget
 
@@ -29,7 +28,7 @@ def test_numeric_measures_are_scikit_learns_with_weights(seed: int) -> None:
     rng = np.random.default_rng(seed)
     truth, predicted = rng.normal(1e4, 3, (2, 40))
     counts = rng.integers(0, 4, (5, 40)).astype(float)
-    measured = numeric_measures(truth, predicted, counts)
+    measured = measures_of(NumericTarget.fit(truth, "y"), truth, predicted, counts)
     for draw, weight in enumerate(counts):
         assert measured["R2"][draw] == pytest.approx(metrics.r2_score(truth, predicted, sample_weight=weight))
         square = metrics.mean_squared_error(truth, predicted, sample_weight=weight)
@@ -45,7 +44,7 @@ def test_class_measures_are_scikit_learns_with_weights(n_classes: int, digits: i
     shares = rng.dirichlet(np.ones(n_classes), 60).round(digits)  # of one digit, some are the same
     shares /= shares.sum(axis=1, keepdims=True)
     counts = rng.integers(0, 4, (5, 60)).astype(float)
-    measured = class_measures(codes, shares, counts)
+    measured = measures_of(ClassTarget("y", np.arange(n_classes)), codes, shares, counts)
     predicted = shares.argmax(axis=1)
     for draw, weight in enumerate(counts):
         accuracy = metrics.accuracy_score(codes, predicted, sample_weight=weight)
@@ -63,16 +62,17 @@ def test_class_measures_are_scikit_learns_with_weights(n_classes: int, digits: i
 
 
 def test_a_class_without_rows_is_left_out() -> None:
-    measured = class_measures(np.array([0, 1, 1]), np.array([[0.6, 0.3, 0.1]] * 3), np.ones((1, 3)))
+    three, two = (ClassTarget("y", np.arange(n)) for n in (3, 2))
+    measured = measures_of(three, np.array([0, 1, 1]), np.array([[0.6, 0.3, 0.1]] * 3), np.ones((1, 3)))
     assert measured["balanced accuracy"][0] == 0.5
     assert measured["AUROC"][0] == 0.5
-    only_one = class_measures(np.array([1, 1]), np.array([[0.6, 0.4]] * 2), np.ones((1, 2)))
+    only_one = measures_of(two, np.array([1, 1]), np.array([[0.6, 0.4]] * 2), np.ones((1, 2)))
     assert np.isnan(only_one["AUROC"][0])
 
 
 def test_the_interval_is_that_of_a_mean() -> None:
     truth = RNG.normal(size=400)
-    scores = target_scores(NumericTarget.fit(truth, "y"), truth, truth + RNG.exponential(size=400), SEED)
+    scores = _target_scores(NumericTarget.fit(truth, "y"), truth, truth + RNG.exponential(size=400), SEED)
     score = {score.measure: score for score in scores.scores}["MAE"]
     error = 1.96 / np.sqrt(400)  # the standard deviation of an exponential is 1
     assert score.high - score.low == pytest.approx(2 * error, rel=0.25)
@@ -82,7 +82,7 @@ def test_the_interval_is_that_of_a_mean() -> None:
 def test_constant_predictions_are_the_best_constants() -> None:
     target = ClassTarget("kind", np.array(["a", "b"]))
     codes = np.array([0] * 30 + [1] * 10)
-    scores = target_scores(target, codes, np.tile([0.4, 0.6], (40, 1)), SEED)
+    scores = _target_scores(target, codes, np.tile([0.4, 0.6], (40, 1)), SEED)
     constants = {score.measure: score.constant for score in scores.scores}
     assert constants == pytest.approx(
         {
@@ -99,9 +99,9 @@ def test_constant_predictions_are_the_best_constants() -> None:
 @pytest.mark.parametrize(
     ("score", "verdict"),
     [
-        (Score("R2", 0.5, 0.4, 0.6, 0.0), ""),
-        (Score("R2", 0.1, -0.1, 0.2, 0.0), "perhaps no better than predicting the mean"),
-        (Score("R2", -0.1, -0.2, 0.2, 0.0), "no better than predicting the mean"),
+        (Score(0.5, 0.4, 0.6, "R2", 0.0), ""),
+        (Score(0.1, -0.1, 0.2, "R2", 0.0), "perhaps no better than predicting the mean"),
+        (Score(-0.1, -0.2, 0.2, "R2", 0.0), "no better than predicting the mean"),
     ],
 )
 def test_the_verdict(score: Score, verdict: str) -> None:
@@ -111,14 +111,14 @@ def test_the_verdict(score: Score, verdict: str) -> None:
 @pytest.mark.parametrize(
     ("score", "line"),
     [
-        (Score("RMSE", 3.2e-9, 2.9e-9, 3.5e-9, 5.5e-9), "RMSE  3.2e-9  [2.9e-9, 3.5e-9]  5.5e-9"),
-        (Score("RMSE", 3.2e-9, 2.9e-9, 3.5e-9, 5.5), "RMSE  3.2e-9  [2.9e-9, 3.5e-9]  5.500000"),
-        (Score("RMSE", 12345.6, 12000.0, 12900.0, 20000.0), "RMSE  12346  [12000, 12900]  20000"),
-        (Score("R2", -0.5, -0.72, -0.3, 0.0), "R2  -0.50  [-0.72, -0.30]  0.00"),
+        (Score(3.2e-9, 2.9e-9, 3.5e-9, "RMSE", 5.5e-9), "RMSE  3.2e-9  [2.9e-9, 3.5e-9]  5.5e-9"),
+        (Score(3.2e-9, 2.9e-9, 3.5e-9, "RMSE", 5.5), "RMSE  3.2e-9  [2.9e-9, 3.5e-9]  5.500000"),
+        (Score(12345.6, 12000.0, 12900.0, "RMSE", 20000.0), "RMSE  12346  [12000, 12900]  20000"),
+        (Score(-0.5, -0.72, -0.3, "R2", 0.0), "R2  -0.50  [-0.72, -0.30]  0.00"),
     ],
 )
 def test_scores_are_written_with_the_digits_that_count(score: Score, line: str) -> None:
-    written = str(Evaluation(20, 0, (TargetScores("y", "regression", (Score("R2", 0.5, 0.4, 0.6, 0.0), score)),)))
+    written = str(Evaluation(20, 0, (TargetScores("y", "regression", (Score(0.5, 0.4, 0.6, "R2", 0.0), score)),)))
     assert written.splitlines()[-1].split() == line.split()
 
 
@@ -171,11 +171,11 @@ def _columns(model: castlereg.CastleRegressorCV, table: pd.DataFrame) -> castler
 
 
 def test_several_targets_and_validation_rows(table: pd.DataFrame) -> None:
-    targets = table[["rent", "large"]]
-    model = castlereg.NetworkMultiOutput(max_epochs=1, random_state=0).fit(table[["area"]], targets)
+    targets = table[["large"]].assign(middle=np.where(table["rent"].between(700, 900), "yes", "no"))
+    model = castlereg.NetworkClassifier(max_epochs=1, random_state=0).fit(table[["area"]], targets)
     evaluation = evaluate(model, table[["area"]], targets)
-    assert [of.task for of in evaluation.targets] == ["regression", "classification"]
-    assert len(evaluation.to_frame()) == 3 + 5
+    assert [(of.target, of.task) for of in evaluation.targets] == [(name, "classification") for name in targets]
+    assert len(evaluation.to_frame()) == 2 * 5
     held_out = held_out_evaluation(model)
     assert held_out is not None
     assert held_out.n_rows == 6  # a tenth

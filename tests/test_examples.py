@@ -1,8 +1,7 @@
-"""The demo and the README's code run."""
+"""The demo, the examples and the code of the pages run; ``make docs`` writes what they print."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import re
 from pathlib import Path
@@ -32,8 +31,8 @@ def test_demo_writes_its_pictures_and_its_report(tmp_path: Path, capsys: pytest.
     errors = example("diabetes").main(tmp_path, n_splits=1, max_epochs=15, report_folds=2)
     printed = capsys.readouterr().out
     assert errors["mean error"].idxmin() == "castlereg, search"
-    for edge in ("cholesterol               ldl", "log triglycerides               ldl", "bmi       progression"):
-        assert edge in printed
+    for edge in (r"cholesterol +ldl", r"log triglycerides +ldl", r"bmi +progression"):
+        assert re.search(edge, printed)
     assert "-2 in bmi changes the mean of progression by -" in printed
     for name in ("graph.png", "effect.png"):
         assert (tmp_path / name).stat().st_size > 10_000
@@ -88,46 +87,17 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if "```python\n" in page.read_text(encoding="utf-8") or page in outputs.pages_with_output()
 ]
-_NEEDED = {"report": "shap", "torch": "torch", "deployment": "fastapi"}
-_NUMBER = re.compile(r"-?\d+\.\d*(?:e-?\d+)?")
+_NEEDED = {"explain": "shap", "torch": "torch", "deployment": "fastapi"}
 
 
-@pytest.mark.filterwarnings("ignore:X has columns that are not used")  # docs/tables.md drops an identifier
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_code_of_the_pages_runs_and_prints_what_they_show(
-    page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """From top to bottom; networks train as long as users wait only on pages that show outputs."""
+def test_code_of_the_pages_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """From top to bottom, with few epochs; each output has a place on the page if there is one."""
     mpl.use("agg")
     if page.stem in _NEEDED:
         pytest.importorskip(_NEEDED[page.stem])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # workers compile as this process does: same bits
-    with contextlib.nullcontext() if page in outputs.pages_with_output() else short_pools():
+    with short_pools():
         for shown, printed in outputs.printed(page):
-            if shown is not None:
-                assert same_output(shown, printed), f"run: python examples/page_outputs.py {page}\n{printed}"
+            assert shown is None or printed, "the page shows an output of code that prints nothing"
     plt.close("all")
-
-
-def same_output(shown: str, printed: str) -> bool:
-    """Compare words and whole numbers exactly, decimals to a twentieth: machines round differently while they train."""
-    decimals = [[float(number) for number in _NUMBER.findall(text)] for text in (shown, printed)]
-    words = [_NUMBER.sub("#", text).split() for text in (shown, printed)]
-    return words[0] == words[1] and decimals[0] == pytest.approx(decimals[1], rel=0.05, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    ("shown", "printed", "is_same"),
-    [
-        ("R2 0.512\n", "R2  0.520\n", True),
-        ("R2 0.512\n", "R2 0.600\n", False),
-        ("['bmi', 's5']\n", "['bmi', 's6']\n", False),
-        ("12 edges\n", "13 edges\n", False),
-        ("-2 units\n", "2 units\n", False),
-        ("[121. 297.]\n", "[122. 296.]\n", True),
-        ("a 1.0\n", "a 1.0 2.0\n", False),
-    ],
-)
-def test_outputs_are_compared(shown: str, printed: str, is_same: bool) -> None:
-    assert same_output(shown, printed) is is_same

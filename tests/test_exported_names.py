@@ -20,7 +20,9 @@ def test_all_names_exist_and_nothing_else_is_public() -> None:
 
 
 def test_names_load_when_used() -> None:
-    code = "import sys, castlereg; assert 'jax' not in sys.modules; castlereg.regularizers.L2; castlereg.compare"
+    code = (
+        "import sys, castlereg; assert 'jax' not in sys.modules; castlereg.regularizers.L2; castlereg.CastleRegressor"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

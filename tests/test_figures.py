@@ -8,17 +8,13 @@ from pathlib import Path
 import pytest
 from benchmarks import recovery_page, timings
 from benchmarks.accuracy import page as accuracy
-from benchmarks.clusters import page as clusters
 from benchmarks.effects import page as effects
 from benchmarks.engines import page as engines
 from benchmarks.marked_figures import DOCS, read_figures, write_figures
-from benchmarks.paper import pages as paper
-from benchmarks.torch_loop import page as torch_loop
+from paper import reproduce as paper
 
 PAGES = [
     (DOCS / "speed.md", engines.COMMAND, engines.figures),
-    (DOCS / "speed.md", clusters.COMMAND, clusters.figures),
-    (DOCS / "speed.md", torch_loop.COMMAND, torch_loop.figures),
     (DOCS.parent / "README.md", accuracy.COMMAND, accuracy.readme_ranks),
     (DOCS / "speed.md", timings.COMMAND, timings.figures),
     (DOCS / "when_it_pays.md", paper.COMMAND, paper.gains_and_rule),

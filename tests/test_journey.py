@@ -96,12 +96,9 @@ def test_from_the_wheel_to_the_same_numbers_in_onnxruntime(
     folder = environment.folder
     missing = environment.run("castlereg", "--help", fails=True)
     assert 'pip install "castlereg[cli]"' in missing.stderr
-    unfit = "import castlereg; castlereg.to_onnx(None, 'x')"
-    assert "castlereg[onnx]" in environment.run("python", "-c", _told(unfit)).stdout
-    assert (
-        "castlereg[report]"
-        in environment.run("python", "-c", _told("from castlereg.report import render; render(None)")).stdout
-    )
+    for call, extra in (("to_onnx(None, 'x')", "onnx"), ("write_report(None, None, None, 'x')", "report")):
+        printed = environment.run("python", "-c", _message(f"import castlereg; castlereg.{call}")).stdout
+        assert f"castlereg[{extra}]" in printed
     environment.install(f"{environment.wheel}[cli,onnx,report]", "onnxruntime")
 
     homes().to_csv(folder / "homes.csv", index=False)
@@ -134,7 +131,7 @@ def test_from_the_wheel_to_the_same_numbers_in_onnxruntime(
     _look(request.getfixturevalue("driver"), folder / "homes.html")
 
 
-def _told(script: str) -> str:
+def _message(script: str) -> str:
     return f"try:\n    {script}\nexcept ImportError as error:\n    print(error)"
 
 

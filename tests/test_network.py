@@ -16,7 +16,6 @@ from castlereg.network import (
     forward,
     initialize,
     mask_inputs,
-    network_inputs,
     pack,
     select,
     squared_adjacency,
@@ -163,12 +162,14 @@ def test_waves_are_cosines_on_the_host_and_nearly_so_in_programs(rng: np.random.
     assert embedding is not None
     embedding = embedding._replace(frequencies=np.asarray(embedding.frequencies) * 20)  # several turns
     x = rng.normal(size=(50, EMBEDDED.n_channels))
-    inputs = network_inputs(embedding, x)  # type: ignore[arg-type]
+    n, start = EMBEDDED.n_inputs, initialize(EMBEDDED, (), seed=0)
+    as_outputs = start._replace(input_weights=np.eye(n)[:, None], input_bias=np.zeros((1, n)), embedding=embedding)
+    inputs = forward(as_outputs, x)[:, 0]
     for i, channel in enumerate((0, 5)):
         waves = np.cos(2 * np.pi * (x[:, [channel]] * embedding.frequencies[i] + embedding.phases[i]))
         at = EMBEDDED.n_channels + 3 * i
         np.testing.assert_allclose(inputs[:, at : at + 3], waves @ embedding.weights[i], atol=1e-6)
-    np.testing.assert_allclose(network_inputs(embedding, jnp.asarray(x, jnp.float32)), inputs, atol=2e-5)
+    np.testing.assert_allclose(forward(as_outputs, jnp.asarray(x, jnp.float32))[:, 0], inputs, atol=2e-5)
 
 
 def test_embedded_networks_survive_packing(rng: np.random.Generator) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -11,8 +12,9 @@ import numpy as np
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize
 from castlereg.random_streams import OfFit, OfNetwork, fit_stream, named_stream, network_stream
-from castlereg.regularizers import L2, BatchNorm, Dropout, InputNoise
-from castlereg.training.sources import BatchStream, Draws
+from castlereg.regularizers import L2, BatchNorm, Castle, Dropout, InputNoise
+from castlereg.training.loop import BatchStream, _Draws
+from castlereg.training.state import Setup
 from tests.training.cases import members, plan, table
 
 
@@ -47,14 +49,14 @@ def test_drawing_more_for_one_purpose_changes_nothing_of_another() -> None:
     """Batches with and without sampled features, and with any regularizers beside them."""
 
     def batches(features: int | None, *regularizers: Any) -> Any:
-        chosen = [type(m)(m.train_rows, m.validation_rows, m.seed, regularizers) for m in members(2)]
-        draws = Draws(chosen, plan((3,)), table().layout, features, empty_row=127)
-        return draws.draw(np.ones(2, bool), 2, (2, 4))
+        castle = () if features is None else (Castle(features_per_step=features),)
+        chosen = [replace(member, regularizers=(*castle, *regularizers)) for member in members(2)]
+        return _Draws(Setup(table(), chosen, plan((3,)))).draw(np.ones(2, bool), 2, 4)
 
-    alone, sampled = batches(None), batches(3, Dropout(0.1), InputNoise(0.1))
+    alone, sampled = batches(None), batches(2, Dropout(0.1), InputNoise(0.1))
     np.testing.assert_array_equal(alone[0], sampled[0])
-    np.testing.assert_array_equal(batches(3)[1], sampled[1])
-    jax.tree.map(np.testing.assert_array_equal, batches(None, L2(), Dropout(0.1))[2][1], sampled[2][0])
+    np.testing.assert_array_equal(batches(2)[1], sampled[1])
+    jax.tree.map(np.testing.assert_array_equal, batches(None, L2(), Dropout(0.1))[2][1], sampled[2][1])
 
 
 def test_starting_weights_do_not_depend_on_other_nodes_layers_or_draws() -> None:

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's"
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)  # processes in the background of a shell ignore it
 from castlereg.atomic_write import atomic_write
 from castlereg.signals import run
 

@@ -11,8 +11,8 @@ import pytest
 from sklearn.metrics import mean_pinball_loss, mean_poisson_deviance
 
 from castlereg.layout import Layout, Node
-from castlereg.losses import Batch, cell_losses, node_losses
-from castlereg.table.table import Table, measure
+from castlereg.losses import Batch, cell_losses
+from castlereg.table.encoding import Encoded, measure
 from castlereg.target_losses import Huber, Poisson, Quantiles, TargetLoss, target_loss
 
 LOSSES = [Huber(0.7), Poisson(), Quantiles((0.1, 0.4, 0.9))]
@@ -74,7 +74,7 @@ def test_members_have_the_units_of_their_training_rows(loss: TargetLoss) -> None
     y = targets_of(loss, 300)
     layout = Layout((Node(), Node("binary"), Node(target=True, loss=loss)))
     columns = [np.linspace(-1, 1, 300), np.arange(300) % 2, y]
-    table = Table(np.column_stack(columns).astype(np.float32), layout, np.linspace(0.5, 1.5, 300).astype(np.float32))
+    table = Encoded(np.column_stack(columns).astype(np.float32), layout, np.linspace(0.5, 1.5, 300).astype(np.float32))
     rows = [np.arange(200), np.arange(100, 300)]
     units = measure(table, rows)[0].null_loss
     assert units is not None
@@ -93,12 +93,13 @@ def test_a_target_beside_other_kinds(loss: TargetLoss, rng: np.random.Generator)
     outputs = jnp.asarray(rng.normal(size=(50, 4, width)), jnp.float32)
     truth = rng.random(size=(50, 4, width)).astype(np.float32)
     truth[:, 2] = np.eye(width)[rng.integers(3, size=50)]
-    losses = node_losses(outputs, jnp.asarray(truth), layout)
-    np.testing.assert_allclose(losses[:, :3], node_losses(outputs, jnp.asarray(truth), plain)[:, :3])
+    batch = Batch(jnp.zeros((50, layout.n_channels)), jnp.asarray(truth), jnp.full(50, 1 / 50))
+    losses = cell_losses(outputs, batch, layout)
+    np.testing.assert_allclose(losses[:, :3], cell_losses(outputs, batch, plain)[:, :3])
     own = loss.losses(np.asarray(outputs, np.float64)[:, 3, : loss.n_outputs], truth[:, 3, 0].astype(np.float64))
     np.testing.assert_allclose(losses[:, 3], own, rtol=1e-5, atol=1e-6)
     for chosen in (jnp.array([0, 3]), jnp.array([3]), jnp.arange(4)):
-        part = node_losses(outputs[:, chosen], jnp.asarray(truth)[:, chosen], layout, chosen)
+        part = cell_losses(outputs[:, chosen], batch, layout, chosen)
         np.testing.assert_allclose(part, losses[:, chosen], rtol=1e-6)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.effects.worlds import KINDS, ROWS, known_world, problem_outcome
-from castlereg.causal.structural import FittedWorld
-from castlereg.causal.structural.variables import Variable, from_frame
+from castlereg.causal import FittedWorld
+from castlereg.causal.variables import Variables
 
 RESULTS = Path(__file__).with_name("counterfactuals.csv")
 
@@ -24,9 +24,7 @@ def measure(seeds: range, path: Path = RESULTS) -> None:
         for seed in seeds:
             world, _ = known_world(kind, seed)
             rows, outcome = world.sample(ROWS, random_state=seed), problem_outcome(world)
-            variables = [Variable(name) for name in rows]
-            values = from_frame(rows, variables)
-            fitted = FittedWorld.fit(variables, values, world.graph(outcome), is_graph_given=True, n_draws=0)
+            fitted = FittedWorld.fit(Variables.of_frame(rows), world.graph(outcome), is_graph_given=True, n_draws=0)
             spread, errors, exact, unchanged = rows[outcome].std(), [], [], []
             for cause in world.graph(outcome).ancestors(outcome):
                 value = float(rows[cause].quantile(0.75))

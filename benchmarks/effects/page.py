@@ -13,7 +13,7 @@ import pandas as pd
 
 from benchmarks.effects import counterfactuals, run, speed
 from benchmarks.effects.worlds import EDGES, KINDS, NODES, ROWS, SIMULATED, VALUES
-from castlereg.markdown import markdown_table
+from castlereg_paper.markdown import markdown_table
 
 DOCS = Path(__file__).parents[2] / "docs"
 KIND_NAMES = {
@@ -129,7 +129,7 @@ Only columns with an effect:
 
 ## With a learned graph
 
-The graph of `objective="graph"`, learned from the same rows. Our method averages over plausible graphs; DoWhy and the
+The graph of `estimator.graph_`, learned from the same rows. Our method averages over plausible graphs; DoWhy and the
 linear regression use the learned graph.
 
 {_markdown(by_kind(results, "learned", "error"))}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,9 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from benchmarks.effects.worlds import Problem
-from castlereg import CastleRegressor
-from castlereg.causal.graph import CausalGraph
-from castlereg.causal.structural import FittedWorld
-from castlereg.causal.structural.of_model import in_order
-from castlereg.causal.structural.variables import Variable, from_frame
+from castlereg.causal import CausalGraph, FittedWorld
+from castlereg.causal.discovery import discover
+from castlereg.causal.variables import Variables
 
 RESULTS = Path(__file__).with_name("results.csv")
 COLUMNS = ("kind", "seed", "method", "graph", "error", "error_of_causes", "coverage", "width", "fit", "questions")
@@ -59,12 +56,16 @@ def true_graph(problem: Problem) -> CausalGraph:
     return CausalGraph.from_weights(problem.dag.to_numpy().astype(float), list(problem.rows), problem.outcome)
 
 
+def learned_graph(problem: Problem) -> CausalGraph:
+    """Discover the graph of the rows, as estimators do."""
+    found = discover(Variables.of_frame(problem.rows))
+    return CausalGraph(tuple(problem.rows), (problem.outcome,), found.strength, found.joined, found.direction)
+
+
 def ours(problem: Problem, graph: CausalGraph, known: bool) -> tuple[Estimates, tuple[float, float]]:
     """Learn the equations of a graph and estimate every curve."""
-    rows = problem.rows
-    variables = [Variable(c, tuple(rows[c].cat.categories) if rows[c].dtype == "category" else None) for c in rows]
     begun = time.process_time()
-    world = FittedWorld.fit(variables, from_frame(rows, variables), graph, is_graph_given=known, n_draws=DRAWS)
+    world = FittedWorld.fit(Variables.of_frame(problem.rows), graph, is_graph_given=known, n_draws=DRAWS)
     fitted = time.process_time()
     estimates: Estimates = {}
     for cause, curve in problem.truth.items():
@@ -118,12 +119,7 @@ def run(problems: list[Problem], folder: Path, path: Path = RESULTS) -> None:
     for problem in problems:
         if (problem.kind, problem.seed) in done:
             continue
-        truth, rows = true_graph(problem), problem.rows
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = CastleRegressor(objective="graph", max_epochs=5, random_state=0)
-            model.fit(rows.drop(columns=problem.outcome), rows[problem.outcome])
-        learned = in_order(model.graph_, list(rows))
+        truth, learned = true_graph(problem), learned_graph(problem)
         edges = learned.edge_array.astype(int).tolist()
         (folder / f"{problem.kind}_{problem.seed}.learned").write_text(json.dumps(edges))
         of: dict[tuple[str, str], Callable[[], tuple[Estimates, tuple[float, float]]]] = {

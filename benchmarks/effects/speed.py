@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from castlereg.causal import FittedWorld, KnownWorld, random_dag, weighted_dag
 from castlereg.causal.graph import CausalGraph
-from castlereg.causal.structural import FittedWorld
-from castlereg.causal.structural.variables import Variable
-from castlereg.causal.synthetic import KnownWorld, random_dag, weighted_dag
+from castlereg.causal.variables import Variables
 
 RESULTS = Path(__file__).with_name("speed.csv")
 ROWS, NODES, EDGES, VALUES = 10_000, 50, 100, 20
@@ -39,8 +38,7 @@ def measure(path: Path = RESULTS) -> None:
     results = []
     for draws in (0, 50):
         begun = time.perf_counter()
-        variables = [Variable(name) for name in rows]
-        fitted = FittedWorld.fit(variables, rows.to_numpy().T.copy(), graph, is_graph_given=True, n_draws=draws)
+        fitted = FittedWorld.fit(Variables.of_frame(rows), graph, is_graph_given=True, n_draws=draws)
         seconds = {"fit": time.perf_counter() - begun}
         begun = time.perf_counter()
         fitted.effect(cause, outcome, values=values)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from castlereg.causal.synthetic import KnownWorld, random_dag, weighted_dag
+from castlereg.causal import KnownWorld, random_dag, weighted_dag
 
 KINDS = ("linear", "sigmoid", "sine", "smooth", "mixed")
 NODES, EDGES, ROWS = 12, 20, 1000

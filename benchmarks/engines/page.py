@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.marked_figures import DOCS, write_figures
-from castlereg.markdown import markdown_table
+from castlereg_paper.markdown import markdown_table
 
 RESULTS = Path(__file__).with_name("results.csv")
 COMMAND = "python -m benchmarks.engines page"

@@ -9,7 +9,7 @@ _ROLE = re.compile(r":(?:attr|class|data|func|meth|mod):<code>([^<]+)</code>")
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Turn ``:func:`castlereg.compare``` into a link where its page is known, and into code where not."""
+    """Turn ``:func:`castlereg.save``` into a link where its page is known, and into code where not."""
     return _ROLE.sub(_linked, html)
 
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 from tqdm.auto import tqdm
 
-from castlereg.digits import Interval, decimals_of, number
 from castlereg.estimators.base import NetworkEstimator, Seed, read_known_rows, seed_sequence
-from castlereg.fitted.model import FoldBook, class_sets, cv_plus
 from castlereg.notices import shows_progress
 from castlereg.table.targets import NumericTarget, Target, has_targets
 
@@ -28,21 +28,26 @@ _MOST_INTERVALS = 2000  # rows; each is compared with all training rows
 _CELLS_AT_ONCE = 1_000_000  # draws x rows
 # Of a class without training rows; scikit-learn's log loss uses the same limit.
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+_MOST_DECIMALS = 6
+_LARGE, _SMALL = 1e7, 1e-3  # other numbers may be written with a power of ten
 
-Measures = dict[str, NDArray[np.float64]]
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Score:
-    """A score, its 95 % interval, and the score of a constant prediction.
+class Interval:
+    """A score and its 95 % interval: how the score would vary with other rows of the same kind."""
 
-    The interval shows how the score would vary with other rows of the same kind.
-    """
-
-    measure: str
     value: float
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Score(Interval):
+    """A score, its 95 % interval, and the score of a constant prediction."""
+
+    measure: str
     constant: float  # NaN if a constant prediction has no such score
 
 
@@ -76,10 +81,8 @@ class Evaluation:
 
     Attributes
     ----------
-    n_rows : int
-        Rows that were scored.
-    n_without_target : int
-        Rows that were left out because a target is missing.
+    n_rows, n_without_target : int
+        Number of rows that were scored, and that were left out because a target is missing.
     targets : tuple of TargetScores
     """
 
@@ -132,12 +135,8 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Prints as a table; ``to_frame()`` has one row per target and measure.
-
-    Notes
-    -----
-    The constant prediction is the mean of the scored rows, or their most frequent class and base rates: the best
-    possible constant.
+        Prints as a table; ``to_frame()`` has one row per target and measure. The constant prediction is the best
+        possible one: the mean of the scored rows, or their most frequent class and base rates.
 
     Examples
     --------
@@ -160,18 +159,15 @@ def evaluate(
         raise ValueError("every row of y has a missing value: there is nothing to score")
     X, y = (data if has_target.all() else _safe_indexing(data, known_rows) for data in (X, y))
     rows = read_known_rows(model, X, y, model.model_.target_kinds)
-    by_network = model.model_.predict_by_fold(rows.columns)
-    seed = seed_sequence(random_state)
-    some = _some_rows(len(rows), np.random.default_rng(seed.spawn(1)[0]))
-    targets = []
-    for k, (target, truth) in enumerate(zip(model.model_.targets, rows.targets, strict=True)):
-        truth = truth if isinstance(target, NumericTarget) else target.codes(truth, f"target {target.name!r}")
-        scores = target_scores(target, truth, by_network[k].mean(axis=0), seed, shows_progress(verbose))
-        if model.model_.folds is not None:
-            inside = _inside(target, truth[some], by_network[k][:, some], model.model_.folds, k)
-            scores = TargetScores(scores.target, scores.task, (*scores.scores, _coverage(target, inside, seed)))
-        targets.append(scores)
-    return Evaluation(len(rows), int((~has_target).sum()), tuple(targets))
+    truth, predictions = _coded(model, rows.targets), model.model_.predict(rows.columns)
+    seed, shown = seed_sequence(random_state), shows_progress(verbose)
+    known = zip(model.model_.targets, truth, predictions, strict=True)
+    scores = [_target_scores(*of_target, seed, shown) for of_target in known]
+    some = np.random.default_rng(seed.spawn(1)[0]).permutation(len(rows))[:_MOST_INTERVALS]
+    coverage = _coverage(model, _safe_indexing(X, some), [values[some] for values in truth], seed)
+    for k, score in enumerate(coverage):
+        scores[k] = replace(scores[k], scores=(*scores[k].scores, score))
+    return Evaluation(len(rows), int((~has_target).sum()), tuple(scores))
 
 
 def held_out_evaluation(model: NetworkEstimator, *, random_state: Seed = 0) -> Evaluation | None:
@@ -193,44 +189,56 @@ def held_out_evaluation(model: NetworkEstimator, *, random_state: Seed = 0) -> E
     held_out = model.model_.held_out
     if held_out is None:
         return None
-    seed = seed_sequence(random_state)
-    scores = []
-    for target, truth, predicted in zip(model.model_.targets, held_out.truth, held_out.predicted, strict=True):
-        truth = truth if isinstance(target, NumericTarget) else target.codes(truth)
-        scores.append(target_scores(target, truth, predicted, seed))
-    return Evaluation(len(held_out.truth[0]), 0, tuple(scores))
+    seed, truth = seed_sequence(random_state), _coded(model, held_out.truth)
+    known = zip(model.model_.targets, truth, held_out.predicted, strict=True)
+    return Evaluation(len(truth[0]), 0, tuple(_target_scores(*of_target, seed) for of_target in known))
 
 
-def target_scores(
-    target: Target,
-    truth: NDArray[Any],
-    predicted: NDArray[np.float64],
-    seed: np.random.SeedSequence,
-    verbose: bool = False,
+def _coded(model: NetworkEstimator, truth: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return values of targets, with classes as their codes."""
+    return [
+        values if isinstance(target, NumericTarget) else target.codes(values, f"target {target.name!r}")
+        for target, values in zip(model.model_.targets, truth, strict=True)
+    ]
+
+
+def _target_scores(
+    target: Target, truth: NDArray[Any], predicted: Array, seed: np.random.SeedSequence, verbose: bool = False
 ) -> TargetScores:
-    """Score predictions of one target: values, shape (rows,), or probabilities, shape (rows, classes).
-
-    ``truth`` contains values, or the codes of classes.
-    """
-    is_numeric = isinstance(target, NumericTarget)
-    everything = np.ones((1, len(truth)))
+    """Score predictions of one target: values, shape (rows,), or probabilities, shape (rows, classes)."""
     if isinstance(target, NumericTarget):
-        measured: Callable[..., Measures] = partial(_own_measures, target)
         constant = target.predicted(target.constant(truth))
     else:
-        measured = class_measures
         constant = np.tile(np.bincount(truth, minlength=predicted.shape[1]) / len(truth), (len(truth), 1))
-    value, of_constant = (measured(truth, values, everything) for values in (predicted, constant))
-    draws = _bootstrap(lambda counts: measured(truth, predicted, counts), len(truth), seed, verbose)
-    scores = (Score(name, float(value[name][0]), *_ends(draws[name]), float(of_constant[name][0])) for name in value)
-    return TargetScores(target.name, "regression" if is_numeric else "classification", tuple(scores))
+    of_constant = measures_of(target, truth, constant, np.ones((1, len(truth))))
+    intervals = bootstrap(
+        lambda counts: np.stack([*measures_of(target, truth, predicted, counts).values()]), len(truth), seed, verbose
+    )
+    scores = tuple(
+        Score(interval.value, interval.low, interval.high, name, float(values[0]))
+        for (name, values), interval in zip(of_constant.items(), intervals, strict=True)
+    )
+    return TargetScores(target.name, "regression" if target.is_numeric else "classification", scores)
 
 
-def _own_measures(
-    target: NumericTarget, truth: NDArray[np.float64], predicted: NDArray[np.float64], counts: NDArray[np.float64]
-) -> Measures:
-    """Return D2, the explained share of the target's own loss, if it has one, and :func:`numeric_measures`."""
-    measures = numeric_measures(truth, predicted, counts)
+def measures_of(
+    target: Target, truth: NDArray[Any], predicted: Array, counts: Array, *, auroc: bool = True
+) -> dict[str, Array]:
+    """Return the measures of predictions, each of shape (draws,); ``counts``, (draws, rows), repeat the rows.
+
+    ``truth`` has values, or the codes of classes. A target with its own loss also has D2, the explained share of this
+    loss, as the first measure. AUROC takes the most time.
+    """
+    if not isinstance(target, NumericTarget):
+        return _class_measures(truth, predicted, counts, auroc)
+    spread = float(np.abs(truth - truth.mean()).max()) or 1.0
+    off, centred = (predicted - truth) / spread, (truth - truth.mean()) / spread
+    sums = counts @ np.column_stack([off**2, np.abs(off), centred, centred**2])
+    square, absolute, mean, second = (sums / counts.sum(axis=1, keepdims=True)).T
+    variance = second - mean**2
+    with np.errstate(invalid="ignore", divide="ignore"):  # R2 is NaN if all values are the same
+        r2 = np.where(variance > 1e-9, 1 - square / variance, np.nan)
+    measures = {"R2": r2, "RMSE": np.sqrt(square) * spread, "MAE": absolute * spread}
     if target.loss is None:
         return measures
     constant = target.predicted(target.constant(truth))
@@ -238,40 +246,8 @@ def _own_measures(
     return {"D2": 1 - _ratio(losses, null), **measures}
 
 
-def numeric_measures(
-    truth: NDArray[np.float64], predicted: NDArray[np.float64], counts: NDArray[np.float64]
-) -> Measures:
-    """Return R2, RMSE and MAE of shape (draws,); counts of shape (draws, rows) are the multiplicities of rows.
-
-    R2 is NaN if all values are the same.
-
-    >>> truth = np.array([1.0, 2.0, 3.0])
-    >>> measures = numeric_measures(truth, truth + [0.5, 0.5, -0.5], np.ones((1, 3)))
-    >>> {name: round(float(value[0]), 3) for name, value in measures.items()}
-    {'R2': 0.625, 'RMSE': 0.5, 'MAE': 0.5}
-    """
-    spread = float(np.abs(truth - truth.mean()).max()) or 1.0
-    off, centred = (predicted - truth) / spread, (truth - truth.mean()) / spread
-    sums = counts @ np.column_stack([off**2, np.abs(off), centred, centred**2])
-    square, absolute, mean, second = (sums / counts.sum(axis=1, keepdims=True)).T
-    variance = second - mean**2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        r2 = np.where(variance > 1e-9, 1 - square / variance, np.nan)
-    return {"R2": r2, "RMSE": np.sqrt(square) * spread, "MAE": absolute * spread}
-
-
-def class_measures(
-    codes: NDArray[np.int64], probabilities: NDArray[np.float64], counts: NDArray[np.float64]
-) -> Measures:
-    """Return accuracy, balanced accuracy, AUROC, log loss and Brier score, of shape (draws,).
-
-    ``counts`` of shape (draws, rows) are the multiplicities of rows. Balanced accuracy and AUROC ignore classes without
-    rows.
-
-    >>> measures = class_measures(np.array([0, 1, 1]), np.array([[0.6, 0.4], [0.7, 0.3], [0.2, 0.8]]), np.ones((1, 3)))
-    >>> {name: round(float(value[0]), 3) for name, value in measures.items()}
-    {'accuracy': 0.667, 'balanced accuracy': 0.75, 'AUROC': 0.5, 'log loss': 0.646, 'Brier score': 0.23}
-    """
+def _class_measures(codes: NDArray[np.int64], probabilities: Array, counts: Array, auroc: bool) -> dict[str, Array]:
+    """Return five measures of shape (draws,); balanced accuracy and AUROC ignore classes without rows."""
     n_classes = probabilities.shape[1]
     is_class = np.eye(n_classes)[codes]
     right = (probabilities.argmax(axis=1) == codes).astype(np.float64)
@@ -279,20 +255,15 @@ def class_measures(
     square = ((probabilities - is_class) ** 2).sum(axis=1) / (2 if n_classes == 2 else 1)
     means = counts @ np.column_stack([right, loss, square]) / counts.sum(axis=1, keepdims=True)
     recalls = _ratio(counts @ (is_class * right[:, None]), counts @ is_class)
-    ranked = range(1, 2) if n_classes == 2 else range(n_classes)
-    aurocs = np.column_stack([_auroc(is_class[:, k], probabilities[:, k], counts) for k in ranked])
-    return {
-        "accuracy": means[:, 0],
-        "balanced accuracy": _mean(recalls),
-        "AUROC": _mean(aurocs),
-        "log loss": means[:, 1],
-        "Brier score": means[:, 2],
-    }
+    measures = {"accuracy": means[:, 0], "balanced accuracy": _mean(recalls)}
+    if auroc:
+        ranked = range(1, 2) if n_classes == 2 else range(n_classes)
+        aurocs = [_auroc(is_class[:, k], probabilities[:, k], counts) for k in ranked]
+        measures["AUROC"] = _mean(np.column_stack(aurocs))
+    return measures | {"log loss": means[:, 1], "Brier score": means[:, 2]}
 
 
-def _auroc(
-    is_positive: NDArray[np.float64], score: NDArray[np.float64], counts: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _auroc(is_positive: Array, score: Array, counts: Array) -> Array:
     """Return the share of pairs in which a positive row scores higher than a negative one; ties count half."""
     order = np.argsort(score)
     starts = np.flatnonzero(np.r_[True, np.diff(score[order]) > 0])
@@ -305,28 +276,37 @@ def _auroc(
     return _ratio((positive * below).sum(axis=1), positive.sum(axis=1) * other.sum(axis=1))
 
 
-def _bootstrap(
-    measured: Callable[[NDArray[np.float64]], Measures],
-    n_rows: int,
-    seed: np.random.SeedSequence,
-    verbose: bool = False,
-) -> Measures:
-    """Return the measures of bootstrap draws of rows."""
-    parts = []
-    with tqdm(total=n_draws(n_rows), desc="bootstrap", unit="draw", disable=not verbose, delay=2) as bar:
-        for counts in _draws(n_rows, np.random.default_rng(seed)):
-            parts.append(measured(counts))
-            bar.update(len(counts))
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+def bootstrap(
+    measures: Callable[[Array], Array], n_rows: int, seed: np.random.SeedSequence, verbose: bool = False
+) -> list[Interval]:
+    """Return the measures of all rows with their intervals, the quantiles over draws of rows with replacement.
 
+    ``measures`` takes how often each row counts, shape (draws, rows), and returns shape (measures, draws). The draws
+    are the same for all measures, so a difference of two measures is paired. NaN in some draws is ignored.
+    """
+    n, at_once = n_draws(n_rows), max(1, _CELLS_AT_ONCE // n_rows)
+    with tqdm(total=n, desc="bootstrap", unit="draw", disable=not verbose, delay=2) as bar:
 
-def _draws(n_rows: int, rng: np.random.Generator) -> Iterator[NDArray[np.float64]]:
-    """Draw rows with replacement; yield how often each was drawn, shape (draws, rows), in batches of draws."""
-    at_once = max(1, _CELLS_AT_ONCE // n_rows)
-    for start in range(0, n_draws(n_rows), at_once):
-        n = min(at_once, n_draws(n_rows) - start)
-        drawn = rng.integers(n_rows, size=(n, n_rows)) + n_rows * np.arange(n)[:, None]
-        yield np.bincount(drawn.ravel(), minlength=n * n_rows).reshape(n, n_rows).astype(np.float64)
+        def statistic(rows: Any, axis: int = -1) -> Array:
+            drawn = np.atleast_2d(rows)
+            bar.update(len(drawn))
+            return measures(np.stack([np.bincount(row, minlength=n_rows) for row in drawn]).astype(np.float64))
+
+        how: dict[str, Any] = {"n_resamples": n, "batch": at_once, "vectorized": True, "method": "percentile"}
+        if n_rows < 2:  # which can be drawn in one way only
+            distribution = statistic(np.zeros(1, np.int64))
+        else:
+            rng = np.random.default_rng(seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", stats.DegenerateDataWarning)  # some draws have only equal values
+                found = stats.bootstrap((np.arange(n_rows),), statistic, rng=rng, **how)
+            distribution = found.bootstrap_distribution
+    intervals = []
+    for value, draws in zip(measures(np.ones((1, n_rows)))[:, 0].tolist(), distribution, strict=True):
+        known = draws[np.isfinite(draws)]  # R2 of equal values is not
+        ends = np.quantile(known, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]) if len(known) else np.full(2, np.nan)
+        intervals.append(Interval(value, *ends.tolist()))
+    return intervals
 
 
 def n_draws(n_rows: int) -> int:
@@ -334,42 +314,29 @@ def n_draws(n_rows: int) -> int:
     return _DRAWS if n_rows <= _MANY else _DRAWS_OF_MANY
 
 
-def _ends(values: NDArray[np.float64]) -> tuple[float, float]:
-    """Return the ends of the interval, ignoring draws that cannot be measured."""
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return np.nan, np.nan
-    low, high = np.quantile(known, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    return float(low), float(high)
+def _coverage(model: Any, X: Any, truth: list[NDArray[Any]], seed: np.random.SeedSequence) -> list[Score]:
+    """Return how many rows are in their 90 % intervals or class sets, for each target; empty for a model without."""
+    n_rows = len(truth[0])
+    if hasattr(model, "predict_interval"):
+        kind = "intervals"
+        low, high = model.predict_interval(X, _PREDICTED_COVERAGE).reshape(n_rows, -1, 2).T
+        inside = (low <= truth) & (truth <= high)
+    elif hasattr(model, "predict_set"):
+        kind = "class sets"
+        sets = model.predict_set(X, _PREDICTED_COVERAGE)
+        of_targets = zip(sets if isinstance(sets, list) else [sets], truth, strict=True)
+        inside = np.stack([classes[np.arange(n_rows), codes] for classes, codes in of_targets])
+    else:
+        return []
+    shares = bootstrap(lambda counts: inside @ counts.T / n_rows, n_rows, seed)
+    return [Score(share.value, share.low, share.high, f"coverage of 90 % {kind}", np.nan) for share in shares]
 
 
-def _inside(
-    target: Target, truth: NDArray[Any], by_fold: NDArray[np.float64], book: FoldBook, number: int
-) -> NDArray[np.float64]:
-    """Return which rows are in their 90 % intervals or class sets, as 0 and 1."""
-    errors = [of_fold[number] for of_fold in book.errors]
-    if isinstance(target, NumericTarget):
-        low, high = cv_plus(by_fold, errors, _PREDICTED_COVERAGE).T
-        return ((low <= truth) & (truth <= high)).astype(np.float64)
-    return class_sets(by_fold, errors, _PREDICTED_COVERAGE)[np.arange(len(truth)), truth].astype(np.float64)
-
-
-def _coverage(target: Target, inside: NDArray[np.float64], seed: np.random.SeedSequence) -> Score:
-    kind = "intervals" if isinstance(target, NumericTarget) else "class sets"
-    draws = _bootstrap(lambda counts: {"": counts @ inside / len(inside)}, len(inside), seed)
-    name = f"coverage of {_PREDICTED_COVERAGE:.0%} {kind}".replace("%", " %")
-    return Score(name, float(inside.mean()), *_ends(draws[""]), np.nan)
-
-
-def _some_rows(n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    return np.sort(rng.choice(n_rows, min(n_rows, _MOST_INTERVALS), replace=False))
-
-
-def _ratio(part: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ratio(part: Array, total: Array) -> Array:
     return np.divide(part, total, out=np.full(np.shape(part), np.nan), where=total > 0)
 
 
-def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean(values: Array) -> Array:
     """Return the mean over the finite values of each row."""
     known = np.isfinite(values)
     return _ratio(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1).astype(np.float64))
@@ -377,10 +344,48 @@ def _mean(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _written(score: Score) -> tuple[str, str, str, str]:
     """Format a score with the digits that its interval justifies."""
-    decimals = decimals_of([Interval(score.value, score.low, score.high)])
+    decimals = decimals_of([score])
 
     def text(value: float) -> str:
         return "" if np.isnan(value) else number(value, decimals).replace(",", "").replace("\N{MINUS SIGN}", "-")
 
     interval = "" if np.isnan(score.low) else f"[{text(score.low)}, {text(score.high)}]"
     return score.measure, text(score.value) or "unknown", interval, text(score.constant)
+
+
+def decimals_of(scores: Sequence[Interval]) -> int:
+    """Return the number of decimals to show: up to the first uncertain digit, and at least two for scores below 10.
+
+    Negative for millions, which are shown with three digits.
+
+    >>> [decimals_of([score]) for score in (Interval(0.4712, 0.4695, 0.4729), Interval(54.1, 50.2, 58.3))]
+    [3, 1]
+    """
+    half_width = max((score.high - score.low) / 2 for score in scores)
+    size = max(abs(score.value) for score in scores)
+    if not math.isfinite(size + half_width):
+        return 2
+    least = 2 if size < 10 else 1 if size < 100 else 0 if size < _LARGE else 2 - math.floor(math.log10(size))
+    # An interval of width zero, such as when all of a few rows are predicted correctly, does not determine decimals.
+    return max(least, math.ceil(-math.log10(half_width))) if half_width > 0 else least
+
+
+def number(value: float, decimals: int) -> str:
+    """Format a number with this many decimals and a real minus sign, or with a power of ten if very large or small.
+
+    >>> number(-0.034, 2), number(0.00000123, 8), number(1234567890, -7)
+    ('\N{MINUS SIGN}0.03', '1.23e\N{MINUS SIGN}6', '1.23e9')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if decimals >= 0 and abs(value) < _LARGE and (decimals <= _MOST_DECIMALS or abs(value) >= _SMALL):
+        text = f"{value:,.{min(decimals, _MOST_DECIMALS)}f}"
+    elif not round(value, decimals):
+        text = "0"
+    else:
+        digits = min(max(math.floor(math.log10(abs(value))) + decimals, 0), _MOST_DECIMALS)
+        mantissa, power = f"{value:.{digits}e}".split("e")
+        text = f"{mantissa}e{int(power)}"
+    if text.strip("-0.") == "":
+        text = text.lstrip("-")  # no minus before zero
+    return text.replace("-", "\N{MINUS SIGN}")

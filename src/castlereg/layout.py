@@ -9,10 +9,9 @@ tables with the same kinds of columns share one layout and one compiled program.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,38 +23,16 @@ Kind = Literal["numeric", "binary", "categorical"]
 
 @dataclass(frozen=True)
 class Node:
-    """One variable.
+    """One variable."""
 
-    Parameters
-    ----------
-    kind : {"numeric", "binary", "categorical"}
-        Determines the loss: squared error, logistic, softmax.
-    levels : int
-        Number of levels of a categorical node; 1 for the other kinds.
-    target : bool
-        Whether this is a target, which is never an input of a target's sub-network.
-    missing : bool
-        Whether values may be missing: a missing indicator follows the node's other channels, and missing values do not
-        count in its loss.
-    clipped : bool
-        Whether extreme values are clipped smoothly, see :func:`castlereg.table.table.smooth_clip`.
-    extra : int
-        Number of additional input channels computed from the value of a numeric node.
-    loss : TargetLoss, optional
-        Loss of a numeric target, instead of the squared error.
-    monotone : {0, 1, -1}
-        Whether the targets never fall (1) or never rise (-1) as a feature's value increases, see
-        :mod:`castlereg.monotone`.
-    """
-
-    kind: Kind = "numeric"
-    levels: int = 1
-    target: bool = False
-    missing: bool = False
-    clipped: bool = False
-    extra: int = 0
-    loss: TargetLoss | None = None
-    monotone: int = 0
+    kind: Kind = "numeric"  # its loss: squared error, logistic, softmax
+    levels: int = 1  # of a categorical node; 1 for the other kinds
+    target: bool = False  # never an input of a target's sub-network
+    missing: bool = False  # whether a missing indicator follows its other channels; missing values have no loss
+    clipped: bool = False  # whether extreme values are clipped, see castlereg.table.encoding.smooth_clip
+    extra: int = 0  # additional input channels, computed from the value of a numeric node
+    loss: TargetLoss | None = None  # of a numeric target, instead of the squared error
+    monotone: int = 0  # the targets never fall (1) or never rise (-1) with this feature, see castlereg.monotone
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -88,15 +65,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Layout:
-    """The nodes of a table in order, features first, targets last.
+    """The nodes of a table in order: at least one feature, and at least one target after all features.
 
-    Parameters
-    ----------
-    nodes : tuple of Node
-        At least one feature and one target.
-    embedding : int
-        Number of inputs that a network computes from the value of each numeric feature, in addition to its channels;
-        see :class:`castlereg.network.Embedding`.
+    A network computes ``embedding`` inputs from the value of each numeric feature, in addition to its channels, see
+    :class:`castlereg.network.Embedding`.
 
     Examples
     --------
@@ -201,14 +173,12 @@ class Layout:
         return np.arange(self.output_width) < outputs[:, None]
 
     @cached_property
-    def alike(self) -> tuple[tuple[Node, slice], ...]:
-        """Runs of adjacent nodes with the same loss and number of levels: the first node and the slice of each run."""
-        runs, first = [], 0
-        for _, run in itertools.groupby(self.nodes, key=lambda node: (node.kind, node.levels, node.loss)):
-            nodes = list(run)
-            runs.append((nodes[0], slice(first, first + len(nodes))))
-            first += len(nodes)
-        return tuple(runs)
+    def alike(self) -> tuple[tuple[Node, NDArray[np.int64]], ...]:
+        """Groups of nodes with the same loss and number of levels: the first node and the indices of each group."""
+        groups: dict[Any, list[int]] = {}
+        for k, node in enumerate(self.nodes):
+            groups.setdefault((node.kind, node.levels, node.loss), []).append(k)
+        return tuple((self.nodes[indices[0]], np.array(indices)) for indices in groups.values())
 
     @cached_property
     def is_squared(self) -> NDArray[np.bool_]:
@@ -232,18 +202,12 @@ class Layout:
         """
         mask = self.possible_edges(without, allowed)[self.input_nodes]
         if self.is_monotone:
-            mask[self._waves_of_monotone[:, None], list(self.targets)] = False
+            position = np.concatenate([np.arange(node.channels) - node.levels for node in self.nodes])
+            extra, monotone = np.array([(node.extra, node.monotone) for node in self.nodes])[self.input_nodes].T
+            waves = np.ones(self.n_inputs, bool)  # the embedded inputs, and the extra channels
+            waves[: self.n_channels] = (position >= 0) & (position < extra[: self.n_channels])
+            mask[np.flatnonzero(waves & (monotone != 0))[:, None], list(self.targets)] = False
         return mask.astype(np.float32)
-
-    @property
-    def _waves_of_monotone(self) -> NDArray[np.int64]:
-        first = 0
-        waves = np.zeros(self.n_inputs, bool)
-        waves[self.n_channels :] = True
-        for node in self.nodes:
-            waves[first + node.levels : first + node.levels + node.extra] = True
-            first += node.channels
-        return np.flatnonzero(waves & np.array([node.monotone != 0 for node in self.nodes])[self.input_nodes])
 
     def possible_edges(
         self, without: tuple[int, ...] = (), allowed: NDArray[np.bool_] | None = None
@@ -269,7 +233,3 @@ class EdgeRules:
 
     allowed: NDArray[np.bool_]
     required: NDArray[np.bool_]  # not penalized by sparsity, not cut; must be allowed and acyclic
-
-    def reordered(self, order: NDArray[np.int64]) -> EdgeRules:
-        """Return the rules of nodes in another order."""
-        return EdgeRules(self.allowed[np.ix_(order, order)], self.required[np.ix_(order, order)])

@@ -1,8 +1,7 @@
 """Losses of cells: squared error, logistic or softmax by the kind of node, on a common scale.
 
-A numeric target may have another loss, see :mod:`castlereg.target_losses`.
-
-Arrays are JAX arrays in training, and NumPy arrays once a model is fitted.
+A numeric target may have another loss, see :mod:`castlereg.target_losses`. Arrays are JAX arrays in training, and NumPy
+arrays once a model is fitted.
 """
 
 from __future__ import annotations
@@ -11,11 +10,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import scipy.special
 from jax import Array
 
 from castlereg.layout import Layout, Node
-from castlereg.table.table import Standardization, standardize
+from castlereg.table.encoding import Standardization, standardize
 from castlereg.target_losses import Huber as Huber
 from castlereg.target_losses import Poisson as Poisson
 from castlereg.target_losses import Quantiles as Quantiles
@@ -42,16 +42,14 @@ def cell_losses(
     Parameters
     ----------
     outputs : array of shape (rows, nodes, outputs)
-        From :func:`castlereg.network.forward`.
+        From :func:`castlereg.network.forward`, for ``nodes``, by default all.
     batch : Batch
-        With the truth of all nodes.
     layout : Layout
     nodes : array of int, optional
-        The nodes of ``outputs``; all by default.
     null_loss : array of shape (all nodes,), optional
         Entropy of the binary and categorical nodes, 1 for numeric ones; ones by default.
     """
-    losses = node_losses(outputs, batch.truth if nodes is None else batch.truth[:, nodes], layout, nodes)
+    losses = _node_losses(outputs, batch.truth if nodes is None else batch.truth[:, nodes], layout, nodes)
     if null_loss is not None:
         losses = losses / (null_loss if nodes is None else null_loss[nodes])
     if batch.observed is None:
@@ -59,15 +57,14 @@ def cell_losses(
     return losses * (batch.observed if nodes is None else batch.observed[:, nodes])
 
 
-def node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | None = None) -> Array:
-    """Return the loss of every row and node by the node's kind, shape (rows, nodes, outputs) to (rows, nodes).
-
-    The truth is standardized for numeric nodes, 0 or 1 for binary ones and for each level of categorical ones.
-    ``nodes`` are the nodes of the second axis, all by default.
-    """
+def _node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | None = None) -> Array:
+    """Return the loss of every row and node by the node's kind, shape (rows, nodes, outputs) to (rows, nodes)."""
     if nodes is None:  # each node's kind is known when the program is compiled: compute only its loss
+        if len(layout.alike) == 1:
+            return _losses_of_kind(layout.nodes[0], outputs, truth)
         parts = [_losses_of_kind(node, outputs[:, at], truth[:, at]) for node, at in layout.alike]
-        return outputs.__array_namespace__().concat(parts, axis=1) if len(parts) > 1 else parts[0]
+        position = np.argsort(np.concatenate([at for _, at in layout.alike]))
+        return outputs.__array_namespace__().concat(parts, axis=1)[:, position]
     losses = squared_error(outputs[..., 0], truth[..., 0])
     is_binary, is_categorical = layout.is_kind("binary"), layout.is_kind("categorical")
     if is_binary.any():
@@ -109,40 +106,13 @@ def _losses_of_kind(node: Node, outputs: Array, truth: Array) -> Array:
     return loss(outputs[..., 0], truth[..., 0])
 
 
-def log_likelihood_loss(losses: Array, batch: Batch, layout: Layout, node_weight: Array, null_loss: Array) -> Array:
-    """Return the negative log-likelihood of the rows, summed over nodes, shape ().
-
-    A sum of squared errors assumes that all nodes are equally noisy. Standardized columns are not, so it prefers edges
-    into the less noisy ones. The likelihood gives each numeric node its own noise. ``losses`` are the
-    :func:`cell_losses` of all nodes; ``node_weight``, shape (nodes,), is 0 for constant columns.
-    """
-    return jnp.sum(node_weight * node_scores(mean_losses(losses, batch), layout, null_loss))
-
-
-def mean_losses(losses: Array, batch: Batch) -> Array:
-    """Return the mean loss of every node over its rows without missing values, shape (rows, nodes) to (nodes,)."""
-    weight = batch.weight[:, None] * (1.0 if batch.observed is None else batch.observed)
-    return (weight * losses).sum(axis=0) / weight.sum(axis=0).clip(1e-12)
-
-
-def node_scores(mean: Array, layout: Layout, null_loss: Array) -> Array:
-    """Return the negative log-likelihood per row of every node in nats, up to a constant, shape (nodes,) to (nodes,).
-
-    This is half the logarithm of the mean squared error for numeric nodes, and the log loss for all others.
-    """
-    numeric = layout.is_kind("numeric")
-    # Clipped, because a batch may be fitted exactly or have no value of a node.
-    xp = mean.__array_namespace__()
-    return xp.where(numeric, 0.5 * xp.log(mean.clip(1e-6)), mean * null_loss)
-
-
-def as_batch(encoded: Any, weight: Any, by: Standardization, layout: Layout) -> Batch:
+def as_batch(encoded: Any, weight: Any, standardization: Standardization, layout: Layout) -> Batch:
     """Standardize rows by one member, and arrange the values that the sub-networks should predict.
 
     ``encoded`` is a NumPy or JAX array of shape (rows, channels); ``weight``, shape (rows,), is the weight in a mean.
     """
     xp = encoded.__array_namespace__()
-    x = standardize(encoded, by, layout)
+    x = standardize(encoded, standardization, layout)
     squared = layout.is_squared[layout.channel_nodes]
     truth = x if squared.all() else xp.where(squared, x, encoded)
     truth = truth[..., None] if layout.n_channels == layout.n_nodes else truth[..., layout.output_channels]

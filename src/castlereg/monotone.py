@@ -26,15 +26,11 @@ from numpy.typing import NDArray
 from castlereg.layout import Layout
 from castlereg.network import Dense, Parameters
 
-Signs = NDArray[np.int8]
+_Signs = NDArray[np.int8]
 
 
-def unit_signs(width: int) -> Signs:
-    """Return the signs of the units of a hidden layer.
-
-    >>> unit_signs(3)
-    array([ 1, -1,  1], dtype=int8)
-    """
+def _unit_signs(width: int) -> _Signs:
+    """Return the signs of the units of a hidden layer: 1, -1, 1, ..."""
     return np.where(np.arange(width) % 2 == 0, 1, -1).astype(np.int8)
 
 
@@ -56,11 +52,11 @@ def weight_signs(parameters: Parameters, layout: Layout) -> Parameters:
     if parameters.output_weights is None:
         signs.input_weights[:, first:] = of_inputs[:, None, None] * of_outputs
         return signs
-    units = unit_signs(parameters.input_weights.shape[-1])
+    units = _unit_signs(parameters.input_weights.shape[-1])
     signs.input_weights[:, first:] = (of_inputs[:, None] * units)[:, None]
     hidden = []
     for layer in parameters.hidden:
-        following = unit_signs(layer.bias.shape[-1])
+        following = _unit_signs(layer.bias.shape[-1])
         hidden.append(Dense(units[:, None] * following, np.zeros(len(following), np.int8)))  # type: ignore[arg-type]
         units = following
     signs.output_weights[first:] = units[:, None] * of_outputs[:, None]
@@ -84,7 +80,7 @@ def keep_signs(parameters: Parameters, layout: Layout) -> Parameters:
     if not layout.is_monotone:
         return parameters
 
-    def projection(weights: Array, signs: Signs) -> Array:
+    def projection(weights: Array, signs: _Signs) -> Array:
         if not signs.any():
             return weights
         return jax.numpy.where(weights * signs < 0, 0, weights)

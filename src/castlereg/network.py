@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,17 +25,13 @@ from castlereg.random_streams import OfNetwork, network_stream
 
 InputInit = Literal["small", "glorot"]
 ActivationName = Literal["relu", "silu"]
-LayerHook = Callable[[int, Array], Array]
+_LayerHook = Callable[[int, Array], Array]
 
 WAVES = 16  # waves of each embedded value
 _SPREAD_OF_FREQUENCIES = 0.05  # initial: slow waves, almost linear within the usual range of a column
 # Coefficients of cos(2 pi t) in powers of t squared, highest first; error below 8e-7 for t from -1/2 to 1/2.
-COSINE = (-21.0711056, 58.7904921, -85.2716215, 64.9286574, -19.7389804, 0.999999211)
+_COSINE = (-21.0711056, 58.7904921, -85.2716215, 64.9286574, -19.7389804, 0.999999211)
 _SPREAD_OF_LOGITS = np.pi / np.sqrt(3)  # standard deviation of the logistic distribution
-
-
-def _identity(layer: int, z: Array) -> Array:
-    return z
 
 
 class Dense(NamedTuple):
@@ -101,14 +97,11 @@ class Parameters(NamedTuple):
 
 def select(parameters: Parameters, nodes: Array | NDArray[np.int64]) -> Parameters:
     """Return the sub-networks of some nodes, given by their positions on the node axis, with the shared layers."""
-    return Parameters(
-        parameters.input_weights[:, nodes],
-        parameters.input_bias[nodes],
-        parameters.hidden,
-        None if parameters.output_weights is None else parameters.output_weights[nodes],
-        None if parameters.output_bias is None else parameters.output_bias[nodes],
-        parameters.embedding,
-        parameters.activation,
+    return parameters._replace(
+        input_weights=parameters.input_weights[:, nodes],
+        input_bias=parameters.input_bias[nodes],
+        output_weights=None if parameters.output_weights is None else parameters.output_weights[nodes],
+        output_bias=None if parameters.output_bias is None else parameters.output_bias[nodes],
     )
 
 
@@ -148,30 +141,21 @@ def forward(parameters: Parameters, x: Array, nodes: Array | NDArray[np.int64] |
     """
     if nodes is not None:
         parameters = select(parameters, nodes)
-    return after_input_layer(parameters, input_layer(parameters, x))
+    z = input_layer(parameters, x)
+    return z if parameters.output_weights is None else output_layer(parameters, hidden_units(parameters, z))
 
 
-def after_input_layer(parameters: Parameters, z: Array) -> Array:
-    """Run all layers after the first, from the result of :func:`input_layer` to that of :func:`forward`."""
-    if parameters.output_weights is None:
-        return z
-    return output_layer(parameters, hidden_units(parameters, z))
-
-
-def hidden_units(
-    parameters: Parameters, z: Array, on_dense: LayerHook = _identity, on_hidden: LayerHook = _identity
-) -> Array:
+def hidden_units(parameters: Parameters, z: Array, activate: _LayerHook | None = None) -> Array:
     """Run the hidden layers, from the result of :func:`input_layer` to the units of the last one; the same shape.
 
-    The hooks are called with the number of a layer, from 0, and its units: ``on_dense`` changes the units before the
-    activation, ``on_hidden`` after it.
+    ``activate`` replaces the activation; it gets the number of a layer, from 0, and the outputs of its dense part.
     """
     rows, n_nodes = z.shape[:2]
-    activation = parameters.activation
-    z = on_hidden(0, activation(on_dense(0, z)))
+    activate = activate or (lambda layer, z: parameters.activation(z))
+    z = activate(0, z)
     for number, layer in enumerate(parameters.hidden, start=1):
         z = _plus_bias(z.reshape(rows * n_nodes, -1) @ layer.weights, layer.bias).reshape(rows, n_nodes, -1)
-        z = on_hidden(number, activation(on_dense(number, z)))
+        z = activate(number, z)
     return z
 
 
@@ -191,20 +175,16 @@ def _traced_plus_bias(z: Array, bias: Array) -> Array:
     return z + bias
 
 
-def _forward_bias(z: Array, bias: Array) -> tuple[Array, Array]:
-    return z + bias, bias
-
-
 def _backward_bias(bias: Array, cotangent: Array) -> tuple[Array, Array]:
     rows = cotangent.shape[0]
     summed = jnp.ones((1, rows), cotangent.dtype) @ cotangent.reshape(rows, -1)
     return cotangent, summed.reshape(bias.shape)
 
 
-_traced_plus_bias.defvjp(_forward_bias, _backward_bias)
+_traced_plus_bias.defvjp(lambda z, bias: (z + bias, bias), _backward_bias)
 
 
-def network_inputs(embedding: Embedding | None, x: Array) -> Array:
+def _network_inputs(embedding: Embedding | None, x: Array) -> Array:
     """Append the embedded inputs to the channels, shape (rows, channels) to (rows, inputs)."""
     if embedding is None:
         return x
@@ -227,8 +207,8 @@ def _wave(turns: Array) -> Array:
     # XLA calls a library function for each cosine. A polynomial takes a fraction of the time.
     remainder = turns - jnp.round(turns)
     square = remainder * remainder
-    value = jnp.full_like(square, COSINE[0])
-    for coefficient in COSINE[1:]:
+    value = jnp.full_like(square, _COSINE[0])
+    for coefficient in _COSINE[1:]:
         value = value * square + coefficient
     return value
 
@@ -236,7 +216,7 @@ def _wave(turns: Array) -> Array:
 def input_layer(parameters: Parameters, x: Array) -> Array:
     """Run the first layer of every sub-network, shape (rows, channels) to (rows, nodes, width)."""
     inputs, n_nodes, width = parameters.input_weights.shape
-    x = network_inputs(parameters.embedding, x)
+    x = _network_inputs(parameters.embedding, x)
     z = (x @ parameters.input_weights.reshape(inputs, n_nodes * width)).reshape(x.shape[0], n_nodes, width)
     return _plus_bias(z, parameters.input_bias)
 
@@ -265,40 +245,33 @@ def pack(parameters: Parameters) -> Packed:
 def unpack(packed: Packed, form: Form, layout: Layout) -> Parameters:
     """Invert :func:`pack`; the arrays are views if the library supports them."""
     shapes = _shapes(form, layout, packed.input_weights.shape[1], packed.input_weights.shape[2])
-    leaves, structure = jax.tree.flatten(shapes, is_leaf=_is_shape)
-    ends = np.cumsum([int(np.prod(shape)) for shape in leaves])
-    arrays = [
-        packed.rest[end - int(np.prod(shape)) : end].reshape(shape) for end, shape in zip(ends, leaves, strict=True)
-    ]
+    leaves, structure = jax.tree.flatten(shapes)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    arrays = [packed.rest[end - leaf.size : end].reshape(leaf.shape) for end, leaf in zip(ends, leaves, strict=True)]
     parameters: Parameters = jax.tree.unflatten(structure, arrays)
     return parameters._replace(input_weights=packed.input_weights)
 
 
-def _is_shape(node: Any) -> bool:
-    return type(node) is tuple and bool(node) and all(isinstance(length, int) for length in node)
-
-
 def _shapes(form: Form, layout: Layout, nodes: int, width: int) -> Any:
     """Return the shapes of the parameters in their structure; None for the input weights."""
-    sizes, outputs = form.hidden_layer_sizes, layout.output_width
-    embedding: Any = None
-    n = len(layout.embedded_nodes)
-    if n:
-        mixed = (n, WAVES, layout.embedding)
-        embedding = Embedding((n, WAVES), (n, WAVES), mixed, value_channels(layout))  # type: ignore[arg-type]
-    shapes: Any = Parameters(
-        None,  # type: ignore[arg-type]
-        (nodes, width),  # type: ignore[arg-type]
-        tuple(Dense((i, o), (o,)) for i, o in itertools.pairwise(sizes)),  # type: ignore[arg-type]
-        (nodes, sizes[-1], outputs) if sizes else None,  # type: ignore[arg-type]
-        (nodes, outputs) if sizes else None,  # type: ignore[arg-type]
-        embedding,
-        Activation(form.activation),
+
+    def shape(*lengths: int) -> Any:
+        return jax.ShapeDtypeStruct(lengths, np.float32)
+
+    sizes, outputs, n = form.hidden_layer_sizes, layout.output_width, len(layout.embedded_nodes)
+    waves, mixed = shape(n, WAVES), shape(n, WAVES, layout.embedding)
+    return Parameters(
+        input_weights=None,  # type: ignore[arg-type]
+        input_bias=shape(nodes, width),
+        hidden=tuple(Dense(shape(i, o), shape(o)) for i, o in itertools.pairwise(sizes)),
+        output_weights=shape(nodes, sizes[-1], outputs) if sizes else None,
+        output_bias=shape(nodes, outputs) if sizes else None,
+        embedding=Embedding(waves, waves, mixed, _value_channels(layout)) if n else None,
+        activation=Activation(form.activation),
     )
-    return shapes
 
 
-def value_channels(layout: Layout) -> Channels:
+def _value_channels(layout: Layout) -> Channels:
     """Return the channels whose values are embedded."""
     return Channels(tuple(int(layout.output_channels[k, 0]) for k in layout.embedded_nodes))
 
@@ -326,20 +299,19 @@ def absolute(weights: Array) -> Array:
     return weights * weights.__array_namespace__().sign(weights)
 
 
+def root(squares: Array) -> Array:
+    """Return square roots, of any shape, with slope zero at zero, where that of a masked edge would be 0/0."""
+    present = squares > 0
+    return jnp.where(present, jnp.sqrt(jnp.where(present, squares, 1.0)), 0.0)
+
+
 def edge_weights(input_weights: NDArray[Any], layout: Layout, *, linear: bool = False) -> NDArray[np.float64]:
     """Return the weight of every edge, the paper's ``M``, shape (nodes, nodes), on a common scale for all kinds.
 
     The sub-network of a binary or categorical node returns logits, whose noise has a standard deviation of
     ``pi / sqrt(3)``, while that of a standardized column is at most 1. Weights into such nodes are divided by this
-    number, or by its root if an output layer has its part of the scale. Otherwise these nodes would appear to be the
-    effects of almost all of their neighbours.
-
-    Parameters
-    ----------
-    input_weights : array of shape (channels, nodes, width)
-    layout : Layout
-    linear : bool
-        Whether the network has no other layer.
+    number, or by its root if an output layer has its part of the scale (not ``linear``). Otherwise these nodes would
+    appear to be the effects of almost all of their neighbours. ``input_weights`` have shape (channels, nodes, width).
 
     Examples
     --------
@@ -398,13 +370,13 @@ def initialize(
     inputs *= layout.edge_mask()[:, list(nodes), None]
 
     rng = network_stream(seed, OfNetwork.SHARED_LAYERS, 1)
+    hidden: list[Any] = [
+        (glorot(rng, i, o), np.zeros(o, np.float32)) for i, o in itertools.pairwise(hidden_layer_sizes)
+    ]
     fields: dict[str, Any] = {
         "input_weights": inputs,
         "input_bias": np.zeros((len(nodes), width), np.float32),
-        "hidden": tuple(
-            Dense(cast(Any, glorot(rng, i, o)), cast(Any, np.zeros(o, np.float32)))
-            for i, o in itertools.pairwise(hidden_layer_sizes)
-        ),
+        "hidden": tuple(Dense(*layer) for layer in hidden),
         "output_weights": outputs if hidden_layer_sizes else None,
         "output_bias": np.zeros((len(nodes), layout.output_width), np.float32) if hidden_layer_sizes else None,
         "embedding": _start_embedding(layout, network_stream(seed, OfNetwork.SHARED_LAYERS, 0)),
@@ -414,6 +386,7 @@ def initialize(
 
 
 def _start_embedding(layout: Layout, rng: np.random.Generator) -> Embedding | None:
+    """Draw slow waves with random phases, and their mixture."""
     if not len(layout.embedded_nodes):
         return None
     shape = (len(layout.embedded_nodes), WAVES)
@@ -422,7 +395,7 @@ def _start_embedding(layout: Layout, rng: np.random.Generator) -> Embedding | No
         rng.random(shape, np.float32),
         rng.standard_normal((*shape, layout.embedding), np.float32) / np.float32(np.sqrt(WAVES)),
     ]
-    return Embedding(start[0], start[1], start[2], value_channels(layout))
+    return Embedding(start[0], start[1], start[2], _value_channels(layout))
 
 
 def node_stream(layout: Layout, node: int) -> int:

@@ -1,7 +1,7 @@
 """Export of a fitted model to ONNX: encoding, networks and decoding of their outputs, all in float64.
 
-The encoding is that of :class:`castlereg.table.preprocessing.Preprocessing`; the inputs and outputs of each network are
-those of :class:`castlereg.fitted.Networks`.
+The encoding is that of :class:`castlereg.table.encoding.Preprocessing`; the inputs and outputs of each network are
+those of :class:`castlereg.search.Networks`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partialmethod, reduce
-from itertools import groupby
-from operator import add
+from itertools import count, groupby
+from operator import add, mul
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,21 +23,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from castlereg.atomic_write import atomic_write
 from castlereg.estimators.base import NetworkEstimator, read_features
-from castlereg.fitted import Blend, FittedModel, Networks
 from castlereg.network import Embedding, Parameters
-from castlereg.table.coding import values_of_levels
-from castlereg.table.preprocessing import Channel, Preprocessing
+from castlereg.search import Blend, FittedModel, Networks
+from castlereg.table.encoding import Channel, smooth_clip
 from castlereg.table.reading import ColumnType
-from castlereg.table.schema import OTHER, ColumnSchema
-from castlereg.table.table import smooth_clip
-from castlereg.table.targets import NumericTarget, Target
+from castlereg.table.schema import OTHER, ColumnSchema, values_of_levels
+from castlereg.table.targets import ClassTarget, NumericTarget, Target
 from castlereg.target_losses import Quantiles
 
 if TYPE_CHECKING:
     import onnx
 
 _OPSET, _IR = 19, 9  # the first version that compares texts, and the matching file version
-_FLOAT, _DOUBLE = 1, 11  # constants of onnx.TensorProto
+_FLOAT, _TEXT, _DOUBLE = 1, 8, 11  # constants of onnx.TensorProto
 _ROWS = "rows"
 _UNKNOWN_TEXT = "(not known)"  # for a text that would be read as a missing value
 
@@ -45,15 +44,11 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     """Write the predictor of a fitted model as an ONNX file.
 
     The file has one input per column, with the name of the column and shape (rows, 1): text for columns of text, and
-    float64 for all others, including booleans. Dates are days since 1970, durations are days. A missing number is NaN,
-    and a missing text is empty; :func:`onnx_inputs` converts a frame to these inputs.
+    float64 for all others. :func:`onnx_inputs` converts a frame to these inputs. The output ``prediction`` is what
+    ``predict`` returns; classifiers also have ``probabilities``, and targets with quantiles ``quantiles``. With several
+    targets of classes, every target has its own, ``prediction_<target>`` and ``probabilities_<target>``.
 
-    The output ``prediction`` is the result of ``predict``: values, or labels as text, int64, float64 or booleans.
-    Classifiers also have ``probabilities``, as in ``predict_proba``, and targets with quantiles have ``quantiles``, as
-    in ``predict_quantiles``. With several targets, at least one of them with classes, every target has its own outputs,
-    ``prediction_<target>`` and ``probabilities_<target>``.
-
-    Needs ``castlereg[onnx]``.
+    Needs ``castlereg[onnx]``; details: ``docs/deployment.md``.
 
     Parameters
     ----------
@@ -86,16 +81,14 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
     fitted = _exportable(model)
     schema, targets = fitted.preprocessing.schema, fitted.targets
     names = _output_names(targets)
-    taken = {name for of_target in names for name in of_target}
     for column in schema:
-        if not column.name or column.name in taken:
-            outputs = ", ".join(sorted(taken))
+        if not column.name or column.name in names:
+            outputs = ", ".join(sorted(names))
             raise ValueError(f"column {column.name!r} has no name or that of an ONNX output ({outputs}): rename it")
-    graph = _Graph(taken | {column.name for column in schema})
-    results = _results(graph, targets, _predictions(graph, fitted.predictor), names)
-    text, number = onnx.TensorProto.STRING, onnx.TensorProto.DOUBLE
+    graph = _Graph({*names, *(column.name for column in schema)})
+    results = _results(graph, targets, _predictions(graph, fitted.blend), names)
     inputs = [
-        onnx.helper.make_tensor_value_info(column.name, text if _is_text(column) else number, [_ROWS, 1])
+        onnx.helper.make_tensor_value_info(column.name, _TEXT if column.holds == "text" else _DOUBLE, [_ROWS, 1])
         for column in schema
     ]
     made = onnx.helper.make_model(
@@ -109,7 +102,7 @@ def to_onnx(model: Any, path: str | os.PathLike[str]) -> None:
         "castlereg": __version__,
         "estimator": type(model).__name__,
         "targets": json.dumps([target.name for target in targets]),
-        "missing_text": json.dumps({column.name: _missing_text(column) for column in schema if _is_text(column)}),
+        "missing_text": json.dumps({column.name: _missing_text(column) for column in schema if column.holds == "text"}),
     }
     onnx.helper.set_model_props(made, properties)
     onnx.checker.check_model(made, full_check=True)
@@ -157,7 +150,7 @@ def _input(
         return np.full(len(cells), np.nan)
     if not column.is_coded:
         return coded
-    if not _is_text(column):
+    if column.holds != "text":
         return cells if column_type.levels is None else values_of_levels(cells, column_type, column, "X")
     missing = _missing_text(column)
     texts = [_UNKNOWN_TEXT if level == missing else level for level in column_type.levels or ()]
@@ -172,25 +165,12 @@ def _exportable(model: Any) -> FittedModel:
     return model.model_
 
 
-def _output_names(targets: Sequence[Target]) -> list[tuple[str, ...]]:
-    """Return the output names of every target: its prediction and, for classes, its probabilities."""
-    shared = len(targets) == 1 or all(target.is_numeric for target in targets)
-    suffixes = ["" if shared else f"_{target.name}" for target in targets]
-    return [
-        tuple(f"{name}{suffix}" for name in ("prediction", *_also(target)))
-        for target, suffix in zip(targets, suffixes, strict=True)
-    ]
-
-
-def _also(target: Target) -> list[str]:
-    """Return the names of the outputs of a target in addition to its prediction."""
-    if not target.is_numeric:
-        return ["probabilities"]
-    return ["quantiles"] if isinstance(target.node.loss, Quantiles) else []
-
-
-def _is_text(column: ColumnSchema) -> bool:
-    return column.holds == "text"
+def _output_names(targets: Sequence[Target]) -> list[str]:
+    """Return the names of all outputs: predictions, and probabilities or quantiles if there are any."""
+    if targets[0].is_numeric:
+        return ["prediction", "quantiles"] if isinstance(targets[0].node.loss, Quantiles) else ["prediction"]
+    suffixes = [""] if len(targets) == 1 else [f"_{target.name}" for target in targets]
+    return [f"{name}{suffix}" for suffix in suffixes for name in ("prediction", "probabilities")]
 
 
 def _missing_text(column: ColumnSchema) -> str:
@@ -202,50 +182,36 @@ class _Graph:
     """Operations and constants, with names that differ from those of columns."""
 
     def __init__(self, taken: set[str]) -> None:
+        import onnx
+
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
-        self._taken = taken
+        self._taken, self._node, self._array = taken, onnx.helper.make_node, onnx.numpy_helper.from_array
 
     def __call__(self, operation: str, *inputs: Any, name: str | None = None, **attributes: Any) -> _Tensor:
         """Add an operation on tensors, arrays and names of columns."""
-        import onnx
-
         names = [x.name if isinstance(x, _Tensor) else x if isinstance(x, str) else self._constant(x) for x in inputs]
         output = self._new_name(operation) if name is None else name
-        self.nodes.append(onnx.helper.make_node(operation, names, [output], **attributes))
+        self.nodes.append(self._node(operation, names, [output], **attributes))
         return _Tensor(self, output)
 
     def _constant(self, value: Any) -> str:
-        import onnx
-
         name = self._new_name("constant")
-        self.constants.append(onnx.numpy_helper.from_array(np.asarray(value), name))  # texts are objects
+        self.constants.append(self._array(np.asarray(value), name))  # texts are objects
         return name
 
     def _new_name(self, stem: str) -> str:
-        number = len(self.nodes) + len(self.constants)
-        while f"{stem}_{number}" in self._taken:
-            number += 1
-        self._taken.add(f"{stem}_{number}")
-        return f"{stem}_{number}"
+        names = (f"{stem}_{number}" for number in count(len(self.nodes) + len(self.constants)))
+        name = next(name for name in names if name not in self._taken)
+        self._taken.add(name)
+        return name
 
     def as_numbers(self, flags: _Tensor) -> _Tensor:
         """Turn booleans into 0.0 and 1.0."""
         return self("Where", flags, 1.0, 0.0)
 
     # The graph is the array namespace of its tensors.
-
-    def sqrt(self, values: _Tensor) -> _Tensor:
-        """Return square roots."""
-        return self("Sqrt", values)
-
-    def exp(self, values: _Tensor) -> _Tensor:
-        """Return exponentials."""
-        return self("Exp", values)
-
-    def minimum(self, values: _Tensor, most: float) -> _Tensor:
-        """Return the values, or ``most`` where they are larger."""
-        return self("Min", values, np.float64(most))
+    sqrt, exp, minimum = partialmethod(__call__, "Sqrt"), partialmethod(__call__, "Exp"), partialmethod(__call__, "Min")
 
     def logaddexp(self, values: _Tensor, zero: float) -> _Tensor:
         """Return ``log(exp(values) + 1)`` without overflow; ``zero`` is the logarithm of one."""
@@ -256,11 +222,12 @@ class _Graph:
         return self("Concat", *parts, axis=axis)
 
 
+@dataclass(frozen=True, eq=False)
 class _Tensor:
     """A tensor of a graph. Arithmetic with it adds operations to the graph, so array functions build the graph."""
 
-    def __init__(self, graph: _Graph, name: str) -> None:
-        self.graph, self.name = graph, name
+    graph: _Graph
+    name: str
 
     def __array_namespace__(self) -> _Graph:
         return self.graph
@@ -284,18 +251,11 @@ class _Tensor:
         return self * -1 + other
 
 
-def _encoded(graph: _Graph, preprocessing: Preprocessing) -> _Tensor:
-    """Return :meth:`Preprocessing.encode`, shape (rows, channels), with NaN for values that each network fills."""
-    by_column = groupby(preprocessing.channels, lambda channel: channel.column)
-    columns = (_column(graph, preprocessing.schema[j], list(channels)) for j, channels in by_column)
-    return graph("Concat", *columns, axis=1)
-
-
 def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Tensor:
     """Return the channels of a column: its levels or value, its seasons, and its missing indicator, if any."""
     if column.kind == "unusable":
         return graph.as_numbers(graph("IsNaN", column.name)) * 0
-    if _is_text(column):
+    if column.holds == "text":
         missing = graph("Equal", column.name, np.array([_missing_text(column)], object))
     else:
         missing = graph("IsNaN", column.name)
@@ -319,47 +279,50 @@ def _column(graph: _Graph, column: ColumnSchema, channels: list[Channel]) -> _Te
 
 def _is_level(graph: _Graph, column: ColumnSchema, missing: _Tensor) -> _Tensor:
     """Return one-hot levels, shape (rows, levels); unknown levels become the joined level, if any."""
-    assert column.levels is not None
-    is_joined = np.array([[float(level == OTHER) for level in column.levels]])
-    levels = column.levels if _is_text(column) else [np.nan if level == OTHER else level for level in column.levels]
-    equal = graph.as_numbers(graph("Equal", column.name, np.array([levels], object if _is_text(column) else float)))
+    names: Any = column.levels
+    is_joined, is_text = np.array([[float(name == OTHER) for name in names]]), column.holds == "text"
+    levels = names if is_text else [np.nan if name == OTHER else name for name in names]
+    equal = graph.as_numbers(graph("Equal", column.name, np.array([levels], object if is_text else float)))
     if not is_joined.any():
         return equal
     known = graph("ReduceSum", equal, [1], keepdims=1) + graph.as_numbers(missing)
     return equal + (1 - known) * is_joined
 
 
-def _predictions(graph: _Graph, predictor: Networks | Blend) -> list[_Tensor]:
+def _predictions(graph: _Graph, blend: Blend) -> list[_Tensor]:
     """Predict every target by the weighted mean over networks: values (rows, 1), probabilities (rows, classes)."""
-    encoded = _encoded(graph, predictor.preprocessing)
-    if isinstance(predictor, Networks):
-        return _predictions_of(graph, predictor, encoded)
-    parts = [_predictions_of(graph, part, encoded) for part in predictor.parts]
-    return [
-        reduce(add, (values * weight for values, weight in zip(of_target, predictor.weights, strict=True)))
-        for of_target in zip(*parts, strict=True)
-    ]
+    preprocessing = blend.preprocessing
+    by_column = groupby(preprocessing.channels, lambda channel: channel.column)
+    columns = (_column(graph, preprocessing.schema[j], list(channels)) for j, channels in by_column)
+    encoded = graph("Concat", *columns, axis=1)  # as Preprocessing.encode, NaN for values that each network fills
+    by_part = [_predictions_of(graph, part, encoded) for part in blend.parts]
+    return [reduce(add, map(mul, values, blend.weights)) for values in zip(*by_part, strict=True)]
 
 
 def _predictions_of(graph: _Graph, networks: Networks, encoded: _Tensor) -> list[_Tensor]:
     """Predict every target by the mean over networks of one form."""
-    inputs = _filled(graph, networks, encoded)
+    layout, own, d = networks.layout, networks.standardization, networks.layout.n_feature_channels
+    inputs = graph("Unsqueeze", encoded, [0])  # (networks or 1, rows, channels)
+    if own.clip_center is not None and own.clip_rate is not None:
+        clipped = smooth_clip((inputs - own.clip_center[:, None, :d]) * own.clip_rate[:, None, :d])
+        inputs = graph("Where", layout.is_clipped[:d], clipped, inputs)
+    if layout.has_missing:
+        inputs = graph("Where", graph("IsNaN", inputs), own.shift[:, None, :d].astype(np.float64), inputs)
     parameters: Parameters = jax.tree.map(lambda *arrays: np.stack(arrays), *networks.target_networks)
     embedded = None if parameters.embedding is None else _embedded(graph, parameters.embedding, inputs)
-    factor, offset = networks.output_scales
+    factor, offset = (scales[:, :, None, None] for scales in networks.output_scales)
     predictions = []
     for k, target in enumerate(networks.preprocessing.targets):
-        outputs = _target_outputs(graph, parameters, k, target.node.outputs, inputs, embedded)
-        if target.node.loss is not None and isinstance(target, NumericTarget):
-            values = target.node.loss.meaning(outputs) * target.spread + target.center
-        elif isinstance(target, NumericTarget):
-            values = outputs * factor[:, k, None, None] + offset[:, k, None, None]
+        values = _target_outputs(graph, parameters, k, target.node.outputs, inputs, embedded)
+        if isinstance(target, NumericTarget):
+            loss = target.node.loss
+            values = values * factor[:, k] + offset[:, k] if loss is None else loss.meaning(values)
             values = values * target.spread + target.center
         elif len(target.classes) == 2:
-            positive = _logistic(graph, outputs)
+            positive = _logistic(graph, values)
             values = graph("Concat", 1 - positive, positive, axis=2)
         else:
-            values = graph("Softmax", outputs, axis=2)
+            values = graph("Softmax", values, axis=2)
         predictions.append(graph("ReduceMean", values, [0], keepdims=0))
     return predictions
 
@@ -370,7 +333,7 @@ def _logistic(graph: _Graph, z: _Tensor) -> _Tensor:
 
 
 def _embedded(graph: _Graph, embedding: Embedding, inputs: _Tensor) -> _Tensor:
-    """Return the embedded inputs of :func:`castlereg.network.network_inputs`, shape (networks, rows, inputs)."""
+    """Return the embedded inputs of the network, shape (networks, rows, inputs)."""
     values = graph("Gather", inputs, np.array(embedding.channels.indices, np.int64), axis=2)
     turns = graph("Unsqueeze", values, [3]) * embedding.frequencies[:, None] + embedding.phases[:, None]
     turns = turns - graph("Round", turns)  # then in float32, as prediction does
@@ -382,25 +345,12 @@ def _embedded(graph: _Graph, embedding: Embedding, inputs: _Tensor) -> _Tensor:
     return graph("Reshape", mixed, np.array([len(embedding.weights), -1, n], np.int64))
 
 
-def _filled(graph: _Graph, networks: Networks, block: _Tensor) -> _Tensor:
-    """Clip channels and fill missing values by each network's numbers, shape (networks or 1, rows, channels)."""
-    layout, by = networks.layout, networks.standardization
-    d = layout.n_feature_channels
-    inputs = graph("Unsqueeze", block, [0])
-    if by.clip_center is not None and by.clip_rate is not None:
-        drawn_in = smooth_clip((inputs - by.clip_center[:, None, :d]) * by.clip_rate[:, None, :d])
-        inputs = graph("Where", layout.is_clipped[:d], drawn_in, inputs)
-    if layout.has_missing:
-        inputs = graph("Where", graph("IsNaN", inputs), by.shift[:, None, :d].astype(np.float64), inputs)
-    return inputs
-
-
 def _target_outputs(
     graph: _Graph, parameters: Parameters, k: int, n_outputs: int, inputs: _Tensor, embedded: _Tensor | None
 ) -> _Tensor:
     """Run the sub-networks of a target, shape (networks, rows, outputs)."""
-    first, n = parameters.input_weights[:, :, k], parameters.input_weights.shape[1]
-    n_channels = n if parameters.embedding is None else n - int(np.prod(parameters.embedding.weights.shape[1::2]))
+    first, embedding = parameters.input_weights[:, :, k], parameters.embedding
+    n_channels = first.shape[1] - (0 if embedding is None else int(np.prod(embedding.weights.shape[1::2])))
     z = inputs @ first[:, :n_channels] + parameters.input_bias[:, k][:, None]
     if embedded is not None:
         z = z + embedded @ first[:, n_channels:]
@@ -414,41 +364,34 @@ def _target_outputs(
 
 
 def _results(
-    graph: _Graph, targets: Sequence[Target], predictions: list[_Tensor], names: list[tuple[str, ...]]
+    graph: _Graph, targets: Sequence[Target], predictions: list[_Tensor], names: list[str]
 ) -> list[onnx.ValueInfoProto]:
     """Add the operations of the outputs, and return the descriptions of the outputs."""
     import onnx
 
-    describe, double = onnx.helper.make_tensor_value_info, onnx.TensorProto.DOUBLE
-    if len(targets) > 1 and all(target.is_numeric for target in targets):
-        predicted = [_predicted(target, values) for target, values in zip(targets, predictions, strict=True)]
-        graph("Concat", *predicted, axis=1, name="prediction")
-        results = [describe("prediction", double, [_ROWS, len(targets)])]
-        if names[0][1:]:
-            graph("Concat", *(graph("Unsqueeze", values, [1]) for values in predictions), axis=1, name="quantiles")
-            results.append(describe("quantiles", double, [_ROWS, len(targets), targets[0].node.outputs]))
+    describe, results = onnx.helper.make_tensor_value_info, []
+    if not targets[0].is_numeric:
+        for target, values, name, shares in zip(targets, predictions, names[::2], names[1::2], strict=True):
+            assert isinstance(target, ClassTarget)
+            labels = _labels(target.classes)
+            graph("Gather", labels, graph("ArgMax", values, axis=1, keepdims=0), name=name)
+            graph("Identity", values, name=shares)
+            results.append(describe(name, onnx.helper.np_dtype_to_tensor_dtype(labels.dtype), [_ROWS]))
+            results.append(describe(shares, _DOUBLE, [_ROWS, len(labels)]))
         return results
-    results = []
-    for target, values, (prediction, *probabilities) in zip(targets, predictions, names, strict=True):
-        if isinstance(target, NumericTarget):
-            graph("Squeeze", _predicted(target, values), [1], name=prediction)
-            results.append(describe(prediction, double, [_ROWS]))
-            if quantiles := probabilities:
-                graph("Identity", values, name=quantiles[0])
-                results.append(describe(quantiles[0], double, [_ROWS, target.node.outputs]))
-            continue
-        labels = _labels(target.classes)
-        kind = onnx.helper.np_dtype_to_tensor_dtype(labels.dtype)
-        graph("Gather", labels, graph("ArgMax", values, axis=1, keepdims=0), name=prediction)
-        graph("Identity", values, name=probabilities[0])
-        results += [describe(prediction, kind, [_ROWS]), describe(probabilities[0], double, [_ROWS, len(labels)])]
-    return results
-
-
-def _predicted(target: Target, values: _Tensor) -> _Tensor:
-    """Convert the values of a numeric target to the result of ``predict``, shape (rows, outputs) to (rows, 1)."""
-    loss = target.node.loss
-    return values if loss is None else values @ loss.shares[:, None]
+    losses = [target.node.loss for target in targets]
+    means = [v if loss is None else v @ loss.shares[:, None] for v, loss in zip(predictions, losses, strict=True)]
+    shape: list[Any] = [_ROWS, len(targets)]
+    if len(targets) == 1:
+        graph("Squeeze", means[0], [1], name="prediction")
+        shape = [_ROWS]
+    else:
+        graph("Concat", *means, axis=1, name="prediction")
+        predictions = [graph("Unsqueeze", values, [1]) for values in predictions]
+    if "quantiles" in names:
+        graph("Concat", *predictions, axis=1, name="quantiles")
+        results.append(describe("quantiles", _DOUBLE, [*shape, targets[0].node.outputs]))
+    return [describe("prediction", _DOUBLE, shape), *results]
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:

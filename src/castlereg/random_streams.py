@@ -20,7 +20,6 @@ class OfFit(IntEnum):
     FOLD_ROWS = 2
     FOLD_SEEDS = 3
     BOOTSTRAP = 5
-    FILE_ORDER = 6
     GRAPH = 7
 
 
@@ -33,7 +32,6 @@ class OfNetwork(IntEnum):
     FEATURES_PER_STEP = 3
     REGULARIZER_DRAWS = 4
     REGULARIZER_START = 5
-    EPOCH = 6  # of continued training: the seed of all draws of one epoch
 
 
 def fit_stream(seed: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:

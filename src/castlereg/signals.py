@@ -11,7 +11,7 @@ from types import FrameType
 from typing import NoReturn
 
 INTERRUPTED = 128 + signal.SIGINT
-TERMINATED = 128 + signal.SIGTERM
+_TERMINATED = 128 + signal.SIGTERM
 _LATER = 0.05  # seconds
 
 
@@ -28,7 +28,7 @@ def run(main: Callable[[], None]) -> NoReturn:
         code = INTERRUPTED
     except SystemExit as end:
         code = end.code
-    if code in (INTERRUPTED, TERMINATED):
+    if code in (INTERRUPTED, _TERMINATED):
         # XLA may still be computing: Python would wait for it, or crash.
         sys.stdout.flush()
         sys.stderr.flush()
@@ -46,7 +46,7 @@ def _end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
     else:
         print("castlereg: terminated", file=sys.stderr)
-        sys.exit(TERMINATED)
+        sys.exit(_TERMINATED)
 
 
 def _is_importing(frame: FrameType | None) -> bool:

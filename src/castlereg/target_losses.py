@@ -2,7 +2,6 @@
 
 Each is a small immutable object that defines the scaling of the target, the number of outputs of its sub-network, the
 meaning of these outputs and the loss of an error. Only the target has this loss; columns keep the squared error.
-
 Arrays are NumPy or JAX arrays, or tensors of an ONNX graph when :meth:`TargetLoss.meaning` is exported.
 """
 
@@ -113,9 +112,8 @@ class Huber(TargetLoss):
 
     def errors(self, values: Any, truth: Any) -> Any:
         """Return the loss of every row."""
-        xp = values.__array_namespace__()
-        size = xp.abs(values[..., 0] - truth)
-        small = xp.minimum(size, self.delta)
+        size = abs(values[..., 0] - truth)
+        small = values.__array_namespace__().minimum(size, self.delta)
         return small * (2 * size - small)
 
     def constant(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -132,8 +130,6 @@ class Poisson(TargetLoss):
 
     Examples
     --------
-    The loss of a predicted rate of one for a count of two, both in units of the mean count:
-
     >>> Poisson().errors(np.array([[1.0]]), np.array([2.0])).round(3)
     array([0.773])
     """

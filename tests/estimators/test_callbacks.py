@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 
-from castlereg import CastleRegressor, CastleRegressorCV, NetworkRegressor, NetworkRegressorCV, Recipe
+from castlereg import CastleRegressor, CastleRegressorCV, NetworkRegressor, Recipe
 from tests.training.test_callbacks import Notes
 
 QUICK: dict[str, Any] = {"hidden_layer_sizes": (4,), "max_epochs": 5, "random_state": 0}
@@ -27,8 +27,8 @@ def data() -> tuple[Any, Any]:
         (CastleRegressor(n_members=2, **QUICK), ["training"], ["network 0", "network 1"]),
         (CastleRegressor(recipe=Recipe(refit=True), **QUICK), ["training", "refit"], ["network 0"]),
         (
-            CastleRegressorCV((0.01, 0.1), cv=2, **QUICK),
-            ["training"],
+            CastleRegressorCV((0.01, 0.1), search="paper", cv=2, **QUICK),
+            ["CASTLE"],
             ["reg_beta=0.01, fold 0", "reg_beta=0.01, fold 1", "reg_beta=0.1, fold 0", "reg_beta=0.1, fold 1"],
         ),
     ],
@@ -38,12 +38,12 @@ def test_every_stack_reports_and_stays_as_it_is(data: Any, model: Any, stages: l
     X, y = data
     notes = Notes()
     undisturbed = model.fit(X, y)
-    predicted, history, weights = undisturbed.predict(X), undisturbed.history_, undisturbed.graph_.weight_array
+    predicted, history, weights = undisturbed.predict(X), undisturbed.history_, undisturbed.input_graph_.weight_array
     model.fit(X, y, callbacks=[notes])
     assert list(dict.fromkeys(epoch.stage for epoch in notes.epochs)) == stages
     assert list(notes.epochs[0].members) == members
     np.testing.assert_array_equal(model.predict(X), predicted)
-    np.testing.assert_array_equal(model.graph_.weight_array, weights)
+    np.testing.assert_array_equal(model.input_graph_.weight_array, weights)
     np.testing.assert_array_equal(model.history_, history)
 
 
@@ -102,4 +102,4 @@ def test_options_are_checked_before_callbacks_begin(data: Any) -> None:
     with pytest.raises(ValueError, match="callbacks contains the class Notes"):
         NetworkRegressor(**QUICK).fit(*data, callbacks=[Notes])
     with pytest.raises(ValueError, match="callbacks=3 must be a sequence"):
-        NetworkRegressorCV(**QUICK).fit(*data, callbacks=3)
+        CastleRegressorCV(**QUICK).fit(*data, callbacks=3)

@@ -219,7 +219,7 @@ def test_groups_and_weights_are_routed_to_our_search(flats: Any, weight: np.ndar
     groups = np.arange(ROWS) % 6
 
     def search() -> CastleRegressorCV:
-        return CastleRegressorCV((0.01,), cv=GroupKFold(2), **QUICK)
+        return CastleRegressorCV((0.01,), search="paper", cv=GroupKFold(2), **QUICK)
 
     own = search().set_fit_request(groups=True, sample_weight=True).set_score_request(sample_weight=True)
     scored = cross_validate(
@@ -243,25 +243,31 @@ def test_groups_and_weights_are_routed_to_our_search(flats: Any, weight: np.ndar
 
 
 @pytest.mark.usefixtures("routing")
-def test_the_scorer_of_our_search_gets_the_weights_that_it_requests(flats: Any, weight: np.ndarray) -> None:
-    """Those of the left-out rows, in their order."""
-    seen: list[np.ndarray] = []
+@pytest.mark.parametrize("search", ["paper", "fast"])
+def test_the_scorer_of_our_search_gets_the_weights_it_requests(flats: Any, weight: np.ndarray, search: Any) -> None:
+    """Those of the rows that it scores: the left-out rows of a fold, and in a pool also all of them."""
+    weight_of = dict(zip(flats[1], weight, strict=True))
+    seen: list[frozenset[float]] = []
+    requested: bool | None = True
 
-    def error(y: np.ndarray, predicted: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
-        seen.append(np.ones(len(y)) if sample_weight is None else sample_weight)
+    def error(y: Any, predicted: np.ndarray, sample_weight: np.ndarray | None = None) -> float:
+        seen.append(frozenset(y))
+        if requested:
+            np.testing.assert_array_equal(sample_weight, [weight_of[value] for value in y])
+        assert (sample_weight is not None) == requested
         return float(mean_absolute_error(y, predicted, sample_weight=sample_weight))
 
-    def search(requested: bool | None) -> CastleRegressorCV:
-        scorer = make_scorer(error, greater_is_better=False).set_score_request(sample_weight=requested)
-        return CastleRegressorCV((0.01,), cv=THIRDS, scoring=scorer, **QUICK)
-
+    expected = {frozenset(flats[1].iloc[test]) for _, test in THIRDS.split(weight)}
+    expected |= {frozenset(flats[1])} if search == "fast" else set()
     for requested in (True, False):
+        scorer = make_scorer(error, greater_is_better=False).set_score_request(sample_weight=requested)
+        options = QUICK | {"max_epochs": 2, "scoring": scorer}
         seen.clear()
-        search(requested).fit(*flats, sample_weight=weight)
-        for got, (_, test) in zip(seen, THIRDS.split(weight), strict=True):
-            np.testing.assert_array_equal(got, weight[test] if requested else 1.0)
+        CastleRegressorCV((0.01,), search=search, cv=THIRDS, **options).fit(*flats, sample_weight=weight)
+        assert set(seen) == expected
+    scorer = make_scorer(error, greater_is_better=False).set_score_request(sample_weight=None)
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
-        search(None).fit(*flats, sample_weight=weight)
+        CastleRegressorCV((0.01,), search=search, cv=THIRDS, scoring=scorer, **QUICK).fit(*flats, sample_weight=weight)
 
 
 @pytest.mark.usefixtures("routing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,36 +17,35 @@ from castlereg import (
     CastleClassifier,
     CastleRegressor,
     CastleRegressorCV,
-    NetworkRegressorCV,
+    EdgeConstraints,
     Recipe,
     estimators,
 )
-from castlereg.paper import released_options
 from castlereg.regularizers import L2
 
 ALL = [getattr(estimators, name) for name in estimators.__all__]
 OTHER_VALUES: dict[str, Any] = {
-    **{"reg_beta": 0.5, "reg_lambda": 2.0, "reg_betas": (0.3,), "candidates": [[L2(0.1)]], "regularizers": [L2(0.1)]},
-    **{"objective": "graph", "castle": Castle(sparsity="group"), "constraints": None, "recipe": Recipe(warmup=2)},
-    **{"hidden_layer_sizes": (4,), "categorical_features": [0], "learning_rate": 0.1},
-    **{"max_epochs": 3, "n_members": 2, "bootstrap": True, "random_state": 1, "verbose": True},
-    **{"unusable_columns": "drop", "loss": "huber", "monotone": {0: 1}},
-    **{"class_weight": "balanced", "cv": 3, "scoring": "r2", "search": "one_standard_error", "time_limit": 60},
+    **{"reg_beta": 0.5, "reg_lambda": 2.0, "reg_betas": (0.3,), "regularizers": [L2(0.1)]},
+    **{"castle": Castle(sparsity="group"), "constraints": EdgeConstraints(forbidden=[("x0", "y")])},
+    **{"recipe": Recipe(batch_size=7), "hidden_layer_sizes": (4,), "categorical_features": [2]},
+    **{"learning_rate": 0.1, "max_epochs": 3, "n_members": 2, "bootstrap": True, "random_state": 1, "verbose": True},
+    **{"loss": "huber", "monotone": {0: -1}, "class_weight": {0: 1, 1: 5}},
+    **{"cv": 3, "scoring": "r2", "search": "paper"},
 }
 
 
 @pytest.fixture(scope="module")
 def table() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    return X, X[:, 0] + 0.1 * rng.normal(size=60)
+    X = np.c_[rng.normal(size=(60, 2)), rng.integers(0, 3, 60)]
+    return X, np.abs(X[:, 0]) + 0.3 * X[:, 2] + 0.1 * rng.normal(size=60)  # linear forms miss most of it
 
 
 @pytest.mark.parametrize("kind", ALL)
 def test_few_options_are_positional(kind: type[Any]) -> None:
     parameters = inspect.signature(kind).parameters.values()
     positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    assert positional in (["reg_beta", "reg_lambda"], ["regularizers"], ["reg_betas"], ["candidates"])
+    assert positional in (["reg_beta", "reg_lambda"], ["regularizers"], ["reg_betas"])
 
 
 def described(kind: type[Any]) -> set[str]:
@@ -94,7 +94,6 @@ def test_options_differ_between_objects() -> None:
     ("name", "values"),
     [
         ("reg_beta", [0.001, 10.0]),
-        ("objective", ["prediction", "graph"]),
         ("castle", [None, Castle(reconstruction=False)]),
         ("recipe", [None, Recipe(input_init="glorot")]),
     ],
@@ -106,6 +105,126 @@ def test_grid_search_reaches(table: Any, name: str, values: list[Any]) -> None:
     assert len(set(search.cv_results_["mean_test_score"])) == 2
 
 
+# --- every option has an effect ------------------------------------------------------------------
+
+
+BRIEF = {"max_epochs": 4, "learning_rate": 0.02, "random_state": 0}
+LONG = {"max_epochs": 30, "learning_rate": 0.1}  # the validation loss rises again
+
+
+def fitted(kind: type[Any], table: Any, **options: Any) -> Any:
+    X, y = table
+    is_search = "cv" in inspect.signature(kind).parameters
+    return kind(**{**BRIEF, **({"cv": 2} if is_search else {}), **options}).fit(
+        X, y if "loss" in inspect.signature(kind).parameters else (y > np.median(y)).astype(int)
+    )
+
+
+@pytest.fixture(scope="module")
+def references(table: Any) -> dict[Any, Any]:
+    return {}
+
+
+def reference(kind: type[Any], table: Any, references: dict[Any, Any], **options: Any) -> Any:
+    key = (kind, repr(options))
+    if key not in references:
+        references[key] = fitted(kind, table, **options)
+    return references[key]
+
+
+def outputs(model: Any, X: Any) -> Any:
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+
+
+WITHOUT_EFFECT_ON_PREDICTIONS = {"verbose", "scoring", "bootstrap"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(k, n) for k in ALL for n in inspect.signature(k).parameters if n not in WITHOUT_EFFECT_ON_PREDICTIONS],
+)
+def test_every_option_changes_the_predictions(kind: type[Any], name: str, table: Any, references: Any) -> None:
+    """Also in a pool, which is the default search."""
+    model = fitted(kind, table, **{name: OTHER_VALUES[name]})
+    before = reference(kind, table, references)
+    assert not np.array_equal(outputs(model, table[0]), outputs(before, table[0]))
+
+
+@pytest.mark.parametrize("kind", [k for k in ALL if "bootstrap" in inspect.signature(k).parameters])
+def test_bootstrap_changes_the_rows(kind: type[Any], table: Any, references: Any) -> None:
+    before = reference(kind, table, references, n_members=2)
+    model = fitted(kind, table, n_members=2, bootstrap=True)
+    assert not np.array_equal(outputs(model, table[0]), outputs(before, table[0]))
+
+
+def test_a_scorer_changes_the_scores(table: Any, references: Any) -> None:
+    for search in ("fast", "paper"):
+        before = reference(CastleRegressorCV, table, references, search=search)
+        model = fitted(CastleRegressorCV, table, search=search, scoring="neg_mean_absolute_error")
+        assert not np.array_equal(model.cv_results_["mean_test_score"], before.cv_results_["mean_test_score"])
+
+
+def test_verbose_shows_progress(table: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    for kind in (CastleRegressor, CastleRegressorCV):
+        fitted(kind, table, verbose=True)
+        assert "epoch" in capfd.readouterr().err
+        fitted(kind, table)
+        assert not capfd.readouterr().err
+
+
+RECIPES = [
+    *(Recipe(scaling="robust"), Recipe(input_init="glorot"), Recipe(patience=1), Recipe(warmup=29)),
+    *(Recipe(batch_size=7), Recipe(batches="independent"), Recipe(schedule="cosine"), Recipe(activation="silu")),
+    *(Recipe(averaging=0.5), Recipe(weight_decay=1.0), Recipe(embedding=2), Recipe(refit=True), Recipe(engine="jax")),
+]
+# Values that the stages of the pool have anyway, and their opposites.
+IN_A_POOL = {"schedule": "constant", "refit": False}
+
+
+@pytest.mark.parametrize(
+    "recipe", RECIPES, ids=lambda r: next(f for f in r.__dataclass_fields__ if getattr(r, f) not in (None, "auto"))
+)
+def test_every_detail_of_a_recipe_has_an_effect_in_every_fit(recipe: Recipe, table: Any, references: Any) -> None:
+    (name,) = [f for f in Recipe.__dataclass_fields__ if getattr(recipe, f) not in (None, "auto")]
+    for search in (None, "paper", "fast"):
+        kind: type[Any] = CastleRegressor if search is None else CastleRegressorCV
+        options: dict[str, Any] = {**LONG, **({} if search is None else {"search": search})}
+        used = Recipe(**{name: IN_A_POOL[name]}) if search == "fast" and name in IN_A_POOL else recipe
+        if name == "batches":  # of a single batch there is only one kind
+            options["recipe"], used = Recipe(batch_size=7), replace(used, batch_size=7)
+        before, model = (
+            reference(kind, table, references, **options),
+            fitted(kind, table, **{**options, "recipe": used}),
+        )
+        if name == "engine":
+            assert model.engine_ == "jax"
+        elif name == "refit" and search == "fast":
+            assert "refit" not in set(model.search_results_["stage"])
+        elif name == "patience":
+            assert len(model.history_) < len(before.history_)
+        else:
+            assert not np.array_equal(model.predict(table[0]), before.predict(table[0])), search
+
+
+def test_grid_search_over_a_search_compares_like_with_like(table: Any) -> None:
+    """Other epochs and learning rates are the same pool: the same candidates in the same stages."""
+    grid = {"learning_rate": [1e-3, 2e-3], "max_epochs": [2, 5]}
+    search = GridSearchCV(CastleRegressorCV(cv=2, random_state=0), grid, cv=2, error_score="raise").fit(*table)
+    assert len(set(search.cv_results_["mean_test_score"])) == 4
+    models = [clone(search.estimator).set_params(**params).fit(*table) for params in search.cv_results_["params"]]
+    assert len({tuple(sorted(model.search_results_["candidate"])) for model in models}) == 1
+    assert [int(model.history_["epoch"].max()) for model in models] == [2, 5, 2, 5]
+
+
+def test_regularizers_are_in_every_network_of_a_pool(table: Any) -> None:
+    model = CastleRegressorCV(regularizers=[L2(0.3)], cv=2, max_epochs=2, random_state=0).fit(*table)
+    params = [
+        p for p, stage in zip(model.cv_results_["params"], model.cv_results_["stage"], strict=True) if stage != "linear"
+    ]
+    assert len(params) >= 7 and all(p["L2.strength"] == 0.3 for p in params if "L2.strength" in p)
+    assert "l2" in model.history_
+
+
 # --- options without effect ----------------------------------------------------------------------
 
 
@@ -114,15 +233,11 @@ def test_grid_search_reaches(table: Any, name: str, values: list[Any]) -> None:
     [
         (
             CastleRegressor(castle=Castle(0.5)),
-            "castle has reg_beta=0.5, but CastleRegressor has reg_beta=0.01; set reg_beta of CastleRegressor",
+            "castle has reg_beta=0.5, but CastleRegressor has reg_beta=0.01: set reg_beta of CastleRegressor",
         ),
         (
             CastleClassifier(castle=Castle(reg_lambda=3.0)),
-            "castle has reg_lambda=3.0, but .* set reg_lambda of CastleClassifier instead",
-        ),
-        (
-            CastleRegressor(castle=Castle(objective="graph")),
-            "castle has objective='graph', but .* has objective='prediction'",
+            "castle has reg_lambda=3.0, but .*: set reg_lambda of CastleClassifier instead",
         ),
         (
             CastleRegressorCV((0.1,), castle=Castle(0.5)),
@@ -144,19 +259,14 @@ def test_the_estimators_own_options_replace_the_defaults_of_castle(table: Any) -
         np.testing.assert_array_equal(CastleRegressor(0.3, 2.0, castle=castle, **options).fit(X, y).predict(X), plain)
 
 
-def test_a_subclass_of_castle_has_its_own_defaults(table: Any) -> None:
-    model = CastleRegressor(**released_options(reg_beta=0.7), max_epochs=2, random_state=0).fit(*table)
-    assert np.isfinite(model.history_["objective"]).all()
-
-
 def test_strengths_of_castle_are_searched_with_every_beta(table: Any) -> None:
     castles = [Castle(reg_lambda=strength) for strength in (0.3, 3.0)]
-    model = CastleRegressorCV((0.01, 0.1), castle=castles, cv=2, hidden_layer_sizes=(4,), max_epochs=2, random_state=0)
+    model = CastleRegressorCV((0.01, 0.1), search="paper", castle=castles, cv=2, max_epochs=2, random_state=0)
     tried = [(p["reg_beta"], p["reg_lambda"]) for p in model.fit(*table).cv_results_["params"]]
     assert tried == [(0.01, 0.3), (0.01, 3.0), (0.1, 0.3), (0.1, 3.0)]
 
 
-@pytest.mark.parametrize("estimator", [CastleRegressorCV, NetworkRegressorCV])
+@pytest.mark.parametrize("estimator", [CastleRegressorCV, CastleRegressor])
 def test_a_recipe_of_another_type_raises_and_says_what_it_must_be(estimator: Any) -> None:
     with pytest.raises(ValueError, match=r"recipe='fast' must be Recipe"):
         estimator(recipe="fast").fit(np.zeros((20, 2)), np.arange(20.0))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from castlereg import CastleRegressor, NetworkRegressor, NetworkRegressorCV, Recipe
-from castlereg.estimators.base import checked_plan
+from castlereg import NetworkRegressor, Recipe
 from castlereg.network import initialize
+from castlereg.search.recipe import PAPER, TrainingOptions
 from castlereg.training import train
 
 
@@ -32,7 +32,7 @@ def test_it_cannot_be_changed_but_replaced_compared_and_cloned() -> None:
     recipe = Recipe(scaling="robust", warmup=3)
     with pytest.raises(FrozenInstanceError):
         recipe.warmup = 4  # type: ignore[misc]
-    assert replace(recipe, warmup=0) == Recipe(scaling="robust")
+    assert replace(recipe, warmup=None) == Recipe(scaling="robust")
     assert clone(NetworkRegressor(recipe=recipe)).recipe == recipe
 
 
@@ -62,7 +62,7 @@ def test_the_share_of_validation_rows(
         trained.extend(members)
         return train(rows, members, *arguments, **options)
 
-    monkeypatch.setattr("castlereg.search.grid.train", watched)
+    monkeypatch.setattr("castlereg.search.candidates.train", watched)
     model = NetworkRegressor(recipe=Recipe(validation_fraction=fraction), n_members=2, max_epochs=1, random_state=0)
     model.fit(*table)
     assert [len(member.validation_rows) for member in trained] == [n_held_out] * 2
@@ -80,7 +80,8 @@ def test_warmup_epochs_count_for_nothing(table: Any) -> None:
         expected = model.history_["validation_loss"].iloc[warmup:].min()
         assert model.validation_loss_ == pytest.approx(expected, rel=1e-6)
     assert lengths[1] == lengths[0] + 5
-    assert checked_plan(NetworkRegressor(recipe=Recipe(warmup=50), max_epochs=5), 3).warmup == 4
+    plan = TrainingOptions(max_epochs=5, recipe=Recipe(warmup=50)).plan((8, 8), 1e-3, 200, PAPER)
+    assert (plan.max_epochs, plan.warmup) == (5, 4)
 
 
 def test_independent_batches_are_other_batches(table: Any) -> None:
@@ -107,19 +108,6 @@ def test_a_function_may_draw_the_starting_weights(table: Any) -> None:
     np.testing.assert_allclose(starts[1], np.asarray(starts[0]) / 2, rtol=1e-4, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (
-            NetworkRegressorCV([[]], recipe=Recipe(validation_fraction=0.2)),
-            "recipe has validation_fraction=0.2, but with cross-validation the validation rows are those",
-        ),
-        (
-            CastleRegressor(objective="graph", recipe=Recipe(warmup=9)),
-            "recipe has warmup=9, but objective='graph' has its own phases",
-        ),
-    ],
-)
-def test_details_without_effect_raise(table: Any, model: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        model.fit(*table)
+def test_a_field_that_is_none_takes_the_value_of_the_search() -> None:
+    assert Recipe(patience=3).filled(PAPER) == replace(PAPER, patience=3)
+    assert Recipe().filled(PAPER) == PAPER

@@ -17,7 +17,13 @@ import castlereg
 from castlereg import CastleRegressor, CastleRegressorCV, NetworkRegressor, Recipe
 from castlereg.losses import Huber, Poisson, Quantiles
 
-LINEAR: dict[str, Any] = {"hidden_layer_sizes": (), "learning_rate": 0.02, "max_epochs": 150, "random_state": 0}
+LINEAR: dict[str, Any] = {
+    "hidden_layer_sizes": (),
+    "learning_rate": 0.02,
+    "max_epochs": 150,
+    "recipe": Recipe(schedule="cosine"),
+    "random_state": 0,
+}
 LEVELS = (0.1, 0.5, 0.9)
 
 
@@ -110,7 +116,7 @@ def test_a_file_is_fitted_by_the_same_loss(tmp_path: Path) -> None:
     assert mean_poisson_deviance(frame.visits, model.predict(frame[["a", "b", "c"]])) < 1.25
     target = NetworkRegressor(loss=Huber(), max_epochs=1).fit_file(tmp_path / "visits.csv", "visits").model_.targets[0]
     assert target.center == np.median(frame.visits)
-    with pytest.raises(ValueError, match="column 'a' has negative values"):
+    with pytest.raises(ValueError, match="a has negative values"):
         NetworkRegressor(loss="poisson").fit_file(tmp_path / "visits.csv", "a")
 
 
@@ -129,14 +135,38 @@ def test_features_per_step_train_the_same_loss() -> None:
     assert mean_poisson_deviance(y, sampled.predict(X)) < 1.2 < 1.5 < mean_poisson_deviance(y, np.full(600, y.mean()))
 
 
-def test_a_search_over_strengths() -> None:
+@pytest.mark.parametrize("search", ["paper", "fast"])
+def test_quantiles_never_cross_in_a_search(search: Any) -> None:
     X, y = table(120)
-    model = CastleRegressorCV((0.01, 0.1), cv=3, loss=Quantiles(LEVELS), max_epochs=5, random_state=0).fit(X, y)
-    assert model.predict_quantiles(X).shape == (120, 3)
-    assert (np.diff(model.predict_quantiles(X), axis=1) >= 0).all()
+    model = CastleRegressorCV((0.01, 0.1), search=search, cv=3, loss=Quantiles(LEVELS), max_epochs=5, random_state=0)
+    model.fit(X, y)
+    assert search == "paper" or np.count_nonzero(model.search_results_["weight"]) > 1
+    quantiles = model.predict_quantiles(np.r_[X, 50 * X])
+    assert quantiles.shape == (240, 3) and (np.diff(quantiles, axis=1) >= 0).all()
+    np.testing.assert_allclose(model.predict(X), quantiles[:120, 1], rtol=1e-12)
     assert model.predict_interval(X, 0.8).shape == (120, 2)
+
+
+@pytest.mark.parametrize("search", ["paper", "fast"])
+def test_counts_are_not_negative_in_a_search(search: Any) -> None:
+    X, _ = table(150)
+    model = CastleRegressorCV((0.1,), search=search, cv=3, loss="poisson", max_epochs=5, random_state=0)
+    model.fit(X, counts(X))
+    far = model.predict(1e3 * X)
+    assert (far >= 0).all() and np.isfinite(far).all()
+    assert (model.predict_interval(X, 0.95) >= 0).all()
+
+
+def test_a_pool_and_a_refit_minimize_the_loss() -> None:
+    """The blend of a pool withstands wild values, as a network does."""
+    X, y = table()
+    wild = y.copy()
+    wild[::20] += 100
+    pool = CastleRegressorCV(loss="huber", cv=2, max_epochs=20, random_state=0).fit(X, wild)
+    assert np.mean(np.square(pool.predict(X) - y)) < 0.5
+    assert "linear" not in set(pool.search_results_["stage"])  # whose solutions have the squared error
     refit = CastleRegressor(0.1, loss="huber", recipe=Recipe(refit=True), max_epochs=5, random_state=0).fit(X, y)
-    assert refit.predict(X).shape == (120,)
+    assert refit.predict(X).shape == (600,)
 
 
 @pytest.mark.parametrize(
@@ -144,8 +174,6 @@ def test_a_search_over_strengths() -> None:
     [
         (CastleRegressor(loss="mae"), r"loss='mae' must be one of"),
         (CastleRegressor(loss="poisson"), r"y has negative values, .* loss='poisson' is for counts"),
-        (CastleRegressor(loss="huber", objective="graph"), r"loss='huber' cannot be combined with objective='graph'"),
-        (CastleRegressorCV(loss="huber", search="fast"), r"loss='huber' has no effect with search='fast'"),
     ],
 )
 def test_clear_errors(model: Any, message: str) -> None:
@@ -159,8 +187,6 @@ def test_what_a_loss_does_not_offer() -> None:
     model = CastleRegressor(loss="huber", max_epochs=1, random_state=0).fit(X, y)
     with pytest.raises(AttributeError, match="has no quantiles: fit it with loss=Quantiles"):
         model.predict_quantiles(X)
-    with pytest.raises(ValueError, match="loss='huber' has no likelihood"):
-        model.log_likelihood(X, y)
 
 
 def test_a_file_whose_every_other_row_is_zero_has_a_scale(tmp_path: Path) -> None:
@@ -182,8 +208,6 @@ def test_columns_that_only_widen_quantiles_are_kept_and_important() -> None:
     assert {"a", "b"} <= set(model.selected_features_)
     importances = dict(zip(X, model.feature_importances_, strict=True))
     assert importances["b"] > 0.1 > max(importances["c"], importances["d"])
-    explained = castlereg.explain(model, X, y).to_frame().set_index("column")["importance"]
-    assert explained["b"] > 0.1
     low, _, high = model.predict_quantiles(X.assign(b=2.0)).T
     calm_low, _, calm_high = model.predict_quantiles(X.assign(b=-2.0)).T
     assert (high - low).mean() > 4 * (calm_high - calm_low).mean()
@@ -202,12 +226,6 @@ def test_scores_and_warnings_ask_the_loss_that_was_minimized() -> None:
     assert scores.verdict == "" and scores.scores[0].measure == "D2" and scores.scores[0].low > 0
     upper = NetworkRegressor(loss=Quantiles((0.95,)), **LINEAR).fit(X, y)
     assert castlereg.evaluate(upper, X, y).targets[0].verdict == "" and upper.feature_importances_[0] > 0.3
-
-
-def test_intervals_of_counts_are_not_negative() -> None:
-    X, _ = table(150)
-    model = CastleRegressorCV((0.1,), cv=3, loss="poisson", max_epochs=5, random_state=0).fit(X, counts(X))
-    assert (model.predict_interval(X, 0.95) >= 0).all()
 
 
 def test_onnx_has_the_quantiles_of_several_targets(tmp_path: Path) -> None:

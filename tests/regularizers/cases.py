@@ -12,7 +12,6 @@ import numpy as np
 from castlereg.layout import Layout
 from castlereg.losses import Batch
 from castlereg.network import Parameters, initialize, mask_inputs
-from castlereg.paper.released import ReleasedCastle
 from castlereg.regularizers import (
     L1,
     L2,
@@ -57,8 +56,6 @@ VARIANTS: dict[str, tuple[Regularizer, Regularizer]] = STRATEGIES | {
         Castle(0.3, reconstruction=False, acyclicity=None),
     ),
     "castle with capacity": (Castle(0.01, capacity=True), Castle(0.3, capacity=True)),
-    "castle for the graph": (Castle(0.01, objective="graph"), Castle(0.3, objective="graph")),
-    "released castle": (ReleasedCastle(5.0), ReleasedCastle(1.0, 0.5)),
 }
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from castlereg.layout import Layout, Node
 from castlereg.network import forward, initialize
 from castlereg.regularizers import BatchNorm, Own
-from castlereg.regularizers.batch_norm import _EPSILON, Affine
+from castlereg.regularizers.batch_norm import _EPSILON
 
 LAYOUT = Layout((Node(), Node(), Node(), Node(target=True)))
 SIZES = (4, 5)
@@ -21,7 +21,10 @@ SIZES = (4, 5)
 def start(n_nodes: int, rng: np.random.Generator) -> Own:
     own = BatchNorm().start(LAYOUT, SIZES, n_nodes, rng)
     trained = tuple(
-        Affine(*(jnp.asarray(rng.uniform(0.5, 1.5, a.shape), jnp.float32) for a in affine)) for affine in own.trained
+        affine._replace(
+            **{f: jnp.asarray(rng.uniform(0.5, 1.5, a.shape), jnp.float32) for f, a in affine._asdict().items()}
+        )
+        for affine in own.trained
     )
     return own._replace(trained=trained)
 
@@ -47,8 +50,8 @@ def test_training_equals_a_numpy_reference(layer: int, axes: Any, rng: np.random
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
         keep = min(0.9, batch / (batch + 1))
         mean, variance = keep * mean + (1 - keep) * here_mean, keep * variance + (1 - keep) * here_variance
-        np.testing.assert_allclose(own.running.moments[layer].mean, mean, rtol=1e-4, atol=1e-5)
-        np.testing.assert_allclose(own.running.moments[layer].variance, variance, rtol=1e-4)
+        np.testing.assert_allclose(own.running[layer].mean, mean, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(own.running[layer].variance, variance, rtol=1e-4)
 
 
 def test_prediction_equals_a_numpy_reference(rng: np.random.Generator) -> None:
@@ -60,7 +63,7 @@ def test_prediction_equals_a_numpy_reference(rng: np.random.Generator) -> None:
     x = rng.normal(size=(6, 4))
 
     def normalized(z: NDArray[np.float64], layer: int) -> NDArray[np.float64]:
-        (gamma, beta), (mean, variance) = own.trained[layer], own.running.moments[layer]
+        (gamma, beta), (mean, variance, _) = own.trained[layer], own.running[layer]
         scaled = (z - np.asarray(mean).ravel()) / np.sqrt(np.asarray(variance).ravel() + _EPSILON)
         return np.maximum(scaled * np.asarray(gamma).ravel() + np.asarray(beta).ravel(), 0)
 
@@ -75,9 +78,11 @@ def test_only_sampled_sub_networks_move_their_statistics(rng: np.random.Generato
     norm, before = BatchNorm(), start(4, rng)
     z = jnp.asarray(rng.normal(1, 2, size=(8, 2, 4)), jnp.float32)
     out, after = norm.on_dense(z, 0, jnp.full(8, 1 / 8), jnp.array([1, 3]), before)
-    np.testing.assert_array_equal(after.running.seen[0], [0, 1, 0, 1])
-    np.testing.assert_array_equal(after.running.moments[0].mean[0], before.running.moments[0].mean[0])
-    of_node = start(1, rng)._replace(trained=(Affine(*(a[1:2] for a in before.trained[0])), before.trained[1]))
+    np.testing.assert_array_equal(after.running[0].batches, [0, 1, 0, 1])
+    np.testing.assert_array_equal(after.running[0].mean[0], before.running[0].mean[0])
+    of_node = start(1, rng)._replace(
+        trained=(type(before.trained[0])(*(a[1:2] for a in before.trained[0])), before.trained[1])
+    )
     alone, _ = norm.on_dense(z[:, :1], 0, jnp.full(8, 1 / 8), None, of_node)
     np.testing.assert_allclose(out[:, :1], alone, rtol=1e-6)
 
@@ -88,7 +93,7 @@ def test_a_single_row_is_normalized_by_what_was_seen_before(rng: np.random.Gener
     z = jnp.asarray(rng.normal(1, 2, size=(8, 1, 4)), jnp.float32)
     _, own = norm.on_dense(z, 0, jnp.full(8, 1 / 8), None, own)
     out, after = norm.on_dense(z, 0, weight, None, own)
-    (gamma, beta), (mean, variance) = own.trained[0], own.running.moments[0]
+    (gamma, beta), (mean, variance, _) = own.trained[0], own.running[0]
     expected = (z[0] - mean) / np.sqrt(variance + _EPSILON)
     np.testing.assert_allclose(out[0], gamma * expected + beta, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(after.running.moments[0].variance, variance, rtol=1e-6)
+    np.testing.assert_allclose(after.running[0].variance, variance, rtol=1e-6)

@@ -1,19 +1,19 @@
-"""CASTLE's switches, the capacity term, and the objective for the graph."""
+"""CASTLE's switches, its norms, and its options."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from castlereg.layout import Layout
-from castlereg.losses import node_losses
-from castlereg.network import forward
 from castlereg.regularizers import Castle
 from castlereg.regularizers.engine import regularized_loss
 from tests.regularizers.cases import problem
+from tests.small_problems import numeric_layout
 
 
 def terms_of(castle: Castle, layout: Layout) -> tuple[float, dict[str, float]]:
@@ -60,25 +60,21 @@ def test_capacity_is_the_sum_of_squares_behind_the_input_layer(mixed_layout: Lay
     np.testing.assert_allclose(whole - terms_of(Castle(0.3, 0.7), mixed_layout)[0], 0.7 * 0.3 * expected, rtol=1e-6)
 
 
-def test_the_objective_for_the_graph_has_h_itself_with_its_factor(mixed_layout: Layout) -> None:
-    at = {f: terms_of(Castle(0.3, 0.7, "graph", acyclicity_strength=f), mixed_layout) for f in (0.1, 1.0, 10.0)}
-    h = at[1.0][1]["acyclicity"]
-    np.testing.assert_allclose(h, np.sqrt(terms_of(Castle(), mixed_layout)[1]["acyclicity"]), rtol=1e-9)
-    np.testing.assert_allclose(at[10.0][0] - at[0.1][0], 0.7 * (10 - 0.1) * h, rtol=1e-9)
-    np.testing.assert_allclose(at[1.0][0] - at[0.1][0], 0.7 * (1 - 0.1) * h, rtol=1e-9)
+def test_the_group_norm_has_no_nan_gradient_and_leaves_required_edges_alone(rng: np.random.Generator) -> None:
+    layout = numeric_layout(3)
+    castle = Castle(1.0, reconstruction=False, acyclicity=None, sparsity="group")
+    one = problem(castle, layout, rng)
+    penalized = np.ones((4, 1), np.float32)
+    penalized[1] = 0
 
+    def sparsity(weights: Any) -> Any:
+        parameters = one.parameters._replace(input_weights=weights)
+        arguments = {"penalized": jnp.asarray(penalized)}
+        return regularized_loss(parameters, one.batch, [castle], layout, **arguments)[1][0]["sparsity"]
 
-def test_the_objective_for_the_graph_scores_columns_by_likelihood(mixed_layout: Layout) -> None:
-    """And has a tenth of the capacity beside the sparsity."""
-    one = problem(Castle(), mixed_layout, np.random.default_rng(3))
-    total, terms = terms_of(Castle(0.3, 0.7, "graph"), mixed_layout)
-    losses = np.asarray(node_losses(forward(one.parameters, one.batch.inputs), one.batch.truth, mixed_layout))
-    numeric = mixed_layout.is_kind("numeric")
-    scores = np.where(numeric, 0.5 * np.log(losses.mean(axis=0)), losses.mean(axis=0))
-    np.testing.assert_allclose(terms["reconstruction"], scores.sum(), rtol=1e-5)
-    size = terms["sparsity"] + 0.1 * terms["capacity"]
-    expected = terms["supervised"] + 0.7 * (terms["reconstruction"] + terms["acyclicity"] + 0.3 * size)
-    np.testing.assert_allclose(total, expected, rtol=1e-9)
+    norms = np.linalg.norm(np.asarray(one.parameters.input_weights)[:, 0], axis=1)
+    np.testing.assert_allclose(sparsity(one.parameters.input_weights), norms[0] + norms[2], rtol=1e-6)
+    assert norms[3] == 0 and np.isfinite(jax.grad(sparsity)(one.parameters.input_weights)).all()
 
 
 @pytest.mark.parametrize(
@@ -87,10 +83,6 @@ def test_the_objective_for_the_graph_scores_columns_by_likelihood(mixed_layout: 
         ({"reg_beta": -1.0}, "reg_beta=-1.0 must be at least 0"),
         ({"acyclicity": "exmp"}, "acyclicity='exmp' is not one of .*; did you mean 'expm'?"),
         ({"sparsity": "l2"}, "sparsity='l2' is not one of"),
-        ({"objective": "graphs"}, "objective='graphs' is not one of .*; did you mean 'graph'?"),
-        ({"acyclicity_strength": -1.0}, "acyclicity_strength=-1.0 must be at least 0"),
-        ({"objective": "graph", "sparsity": None}, "objective='graph' needs reconstruction, acyclicity and sparsity"),
-        ({"objective": "graph", "features_per_step": 2}, "cannot be combined with features_per_step=2; set it to None"),
         ({"features_per_step": 0}, "features_per_step=0 must be a whole number of at least 1"),
     ],
 )

@@ -17,11 +17,9 @@ from castlereg.layout import Layout, Node
 from castlereg.network import Form, initialize, mask_inputs, unpack
 from castlereg.regularizers import Castle, Dropout, Own, Regularizer
 from castlereg.regularizers.engine import regularized_loss, trained_nodes
-from castlereg.table.table import Table
+from castlereg.table.encoding import Encoded
 from castlereg.training import Member, Phase, Plan, train
-from castlereg.training.setup import Setup
-from castlereg.training.sources import TableSource
-from castlereg.training.stack import initial_states
+from castlereg.training.state import Setup, initial_states
 from tests.regularizers.cases import STRATEGIES, VARIANTS, problem
 
 SIZES = (5, 4)
@@ -30,12 +28,12 @@ every = pytest.mark.parametrize("name", STRATEGIES)
 every_variant = pytest.mark.parametrize("name", VARIANTS)
 
 
-def table() -> Table:
+def table() -> Encoded:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(90, 4))
     y = x[:, 0] - np.tanh(x[:, 1]) + 0.3 * rng.normal(size=90)
     layout = Layout((*(Node() for _ in range(4)), Node(target=True)))
-    return Table(np.column_stack([x, y]).astype(np.float32), layout)
+    return Encoded(np.column_stack([x, y]).astype(np.float32), layout)
 
 
 def member(regularizer: Regularizer, seed: int = 0) -> Member:
@@ -144,9 +142,9 @@ def test_strength_matters_and_the_same_seed_gives_the_same_bits(name: str) -> No
 @every_variant
 @pytest.mark.parametrize("input_init", ["small", "glorot"])
 def test_starts_from_the_target_weights_of_the_plain_network(name: str, input_init: Any) -> None:
-    members, *measured = TableSource(table()).prepared([member(VARIANTS[name][0], seed=3)])
-    states = initial_states(Setup.of(table(), members, replace(QUICK, input_init=input_init), *measured))
-    packed = jax.tree.map(lambda a: a[0], states.moving.weights.network)
+    plan = replace(QUICK, input_init=input_init)
+    states = initial_states(Setup(table(), [member(VARIANTS[name][0], seed=3)], plan))
+    packed = jax.tree.map(lambda a: a[0], states.train.weights.network)
     start = unpack(packed, Form(SIZES), table().layout)
     plain = initialize(table().layout, SIZES, np.random.SeedSequence(3), nodes=(4,), input_init=input_init)
     np.testing.assert_array_equal(start.input_weights[:, -1:], plain.input_weights)

@@ -13,19 +13,16 @@ import pytest
 
 from castlereg.layout import Layout, Node
 from castlereg.network import initialize, mask_inputs
-from castlereg.paper.released import ReleasedCastle
-from castlereg.regularizers import L1, L2, Castle
+from castlereg.regularizers import L1, L2, Castle, Dropout
 from castlereg.regularizers.engine import regularized_loss, trained_nodes
+from castlereg.regularizers.protocol import check_regularizers
 from tests.small_problems import numeric_layout, random_batch, random_parameters
 
-FOR_GRAPH = partial(Castle, objective="graph", acyclicity_strength=2.0)
-MAKES = [Castle, partial(Castle, sparsity="group", capacity=True), ReleasedCastle]
+MAKES = [Castle, partial(Castle, sparsity="group", capacity=True)]
 SIZES: list[tuple[int, ...]] = [(), (4,), (4, 3), (4, 3, 5)]
 
 
-@pytest.mark.parametrize(
-    ("make", "sizes"), [*itertools.product(MAKES, SIZES), *itertools.product([FOR_GRAPH], [(), (4, 3)])]
-)
+@pytest.mark.parametrize(("make", "sizes"), [*itertools.product(MAKES, SIZES)])
 def test_gradient_equals_finite_differences(
     mixed_layout: Layout, rng: np.random.Generator, make: Any, sizes: tuple[int, ...]
 ) -> None:
@@ -96,7 +93,7 @@ def test_sampling_features_is_right_on_average(rng: np.random.Generator) -> None
     np.testing.assert_allclose(np.mean(sampled), reconstruction(None), rtol=1e-5)
 
 
-@pytest.mark.parametrize("make", [Castle, lambda beta: Castle(beta, sparsity="group"), ReleasedCastle])
+@pytest.mark.parametrize("make", [Castle, lambda beta: Castle(beta, sparsity="group")])
 def test_the_gradient_of_sampled_features_is_right_on_average(rng: np.random.Generator, make: Any) -> None:
     """Each draw moves the sampled sub-networks only; the mean over all draws is the whole objective's gradient."""
     layout = numeric_layout(4)
@@ -121,3 +118,25 @@ def test_the_target_is_never_an_input_of_a_plain_network(rng: np.random.Generato
     poisoned = batch._replace(inputs=batch.inputs.at[:, 2:].set(1e6))
     clean, dirty = (regularized_loss(parameters, b, (), layout)[0] for b in (batch, poisoned))
     assert float(clean) == float(dirty)
+
+
+@pytest.mark.parametrize(
+    ("regularizers", "message"),
+    [
+        (L2(0.1), r"regularizers=L2\(strength=0.1\) must be a sequence"),
+        ("dropout", "regularizers='dropout' must be a sequence"),
+        (None, "regularizers=None must be a sequence"),
+        ([L2], r"contains <class '.*L2'>, which is not a regularizer; pass an instance, L2\(\)"),
+        ([0.1], "contains 0.1, which is not a regularizer"),
+        ([L2(0.1), L1(0.1), L2(0.2)], "L2 more than once"),
+    ],
+)
+def test_what_is_not_a_sequence_of_regularizers_is_rejected(regularizers: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check_regularizers(regularizers)
+
+
+def test_hidden_layers_are_needed_by_what_acts_on_them() -> None:
+    assert check_regularizers([L2(), Castle()], ()) == (L2(), Castle())
+    with pytest.raises(ValueError, match=r"Dropout acts on hidden layers, but hidden_layer_sizes=\(\) has none"):
+        check_regularizers([Dropout()], ())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+from contextlib import AbstractContextManager
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -10,9 +12,15 @@ from sklearn.datasets import load_diabetes
 
 from castlereg import CastleRegressor
 from castlereg.report import ReportContent, report_content
+from castlereg.search import recipe
 
 Fitted = tuple[CastleRegressor, pd.DataFrame, pd.Series]
 DATE = datetime.date(2026, 1, 31)
+
+
+def short_search() -> AbstractContextManager[object]:
+    """Train the candidates of a search for three epochs only."""
+    return mock.patch.multiple(recipe, _EPOCHS=((10**6, 3),), _FEWEST_EPOCHS=3)
 
 
 @pytest.fixture(scope="session")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
 from castlereg import CausalGraph
+from castlereg.causal import Effect
+from castlereg.causal.effects import Answer, Direction
 from castlereg.report import ReportContent
-from castlereg.report.content import Evaluation
-from castlereg.report.description import Column, Setting
-from castlereg.report.graph_view import graph_content
-from castlereg.report.scores import score_target
-from castlereg.report.training_curves import training_content
+from castlereg.report.content import _graph_content, _TableColumn, _training
+from castlereg.report.scores import Comparison, _score_target
 from castlereg.report.what_if import Curve, Outcome, SetColumn, WhatIfContent
 from castlereg.table.targets import ClassTarget, NumericTarget
 
@@ -34,15 +31,18 @@ HOSTILE = (
 
 
 def random_graph(names: tuple[str, ...], n_edges: int, seed: int = 0) -> CausalGraph:
-    """Edges from earlier to later names, of three networks that do not quite agree; the last name is the target."""
+    """Edges from earlier to later names, some of an uncertain direction; the last name is the target."""
     rng = np.random.default_rng(seed)
     p = len(names)
     cause, effect = np.triu_indices(p, k=1)
     kept = np.sort(rng.choice(len(cause), n_edges, replace=False))
-    weights = np.zeros((3, p, p))
-    weights[:, cause[kept], effect[kept]] = rng.uniform(0.1, 1.0, size=(3, n_edges))
-    weights[0] = weights[0].T
-    return CausalGraph.from_members(weights, list(names), target=names[-1], replicas=weights)
+    weights, confidence, direction = np.zeros((3, p, p))
+    at, back = (cause[kept], effect[kept]), (effect[kept], cause[kept])
+    weights[at] = rng.uniform(0.1, 1.0, n_edges)
+    confidence[at] = confidence[back] = rng.uniform(0.5, 1.0, n_edges)
+    direction[at] = rng.uniform(0.5, 1.0, n_edges)
+    direction[back] = 1 - direction[at]
+    return CausalGraph(names, (names[-1],), weights, confidence, direction)
 
 
 def handmade(names: tuple[str, ...], n_edges: int = 15) -> ReportContent:
@@ -51,11 +51,11 @@ def handmade(names: tuple[str, ...], n_edges: int = 15) -> ReportContent:
     y = rng.normal(size=50)
     methods = ("CASTLE", "plain network", "random forest", "gradient boosting")
     predicted = {method: y + rng.normal(size=50) for method in methods} | {"guess": np.zeros(50)}
-    scores = score_target(NumericTarget.fit(y, names[-1]), y, predicted, seed=0)
+    scores = _score_target(NumericTarget.fit(y, names[-1]), y, predicted, seed=0)
     classes = np.array(names[:3], dtype=object)
     codes = rng.integers(3, size=50)
     probabilities = {method: rng.dirichlet([1, 1, 1], size=50) for method in predicted}
-    of_classes = score_target(ClassTarget(names[-1], np.sort(classes)), classes[codes], probabilities, seed=0)
+    of_classes = _score_target(ClassTarget(names[-1], np.sort(classes)), classes[codes], probabilities, seed=0)
     history = pd.DataFrame(
         {
             "member": np.repeat([0, 1], 5),
@@ -65,24 +65,23 @@ def handmade(names: tuple[str, ...], n_edges: int = 15) -> ReportContent:
         }
     )
     columns = tuple(
-        Column(name, "categorical", name == names[-1], names[:2], 9, k, k / 50, f"note on {name}")
+        _TableColumn(name, "categorical", name == names[-1], names[:2], 9, k, k / 50, f"note on {name}", 0.1 * k)
         for k, name in enumerate(names)
     )
     return ReportContent(
         title=f"What predicts {names[-1]}",
-        model="CASTLE",
         estimator="CastleRegressor",
         date="2026-01-31",
         n_rows=50,
         n_columns=len(names) - 1,
         targets=(names[-1],),
         seed="0",
-        evaluation=Evaluation(5, 1000, 0.95, (scores, replace(of_classes, target=names[0])), "How it was measured."),
-        graph=graph_content(random_graph(names, n_edges)),
+        evaluation=Comparison(0.95, (scores, of_classes._replace(target=names[0])), "How it was measured."),
+        graph=_graph_content(random_graph(names, n_edges)),
         what_if=handmade_what_if(names),
-        training=training_content(history, 0.45),
+        training=_training(history, 0.45),
         columns=columns,
-        settings=(Setting("constraints", repr(names[:3]), True),),
+        settings=(("constraints", repr(names[:3]), True),),
         versions=(("castlereg", "1"),),
     )
 
@@ -91,49 +90,39 @@ def handmade_what_if(names: tuple[str, ...]) -> WhatIfContent:
     """A panel in which the first column has numbers, the second levels with these names, the third no known effect."""
     target = names[-1]
     outcomes = (
-        Outcome(target, f"mean of {target}", 5.0, False),
-        Outcome(names[0], f"probability that {names[0]} is {names[1]}", 0.5, True),
+        Outcome(target, f"mean of {target}", 5.0),
+        Outcome(names[0], f"probability that {names[0]} is {names[1]}", 0.5, level=names[1]),
     )
 
-    def curves(cause: str, n_values: int, is_known: bool) -> tuple[Curve, ...]:
+    def curves(cause: str, n_values: int, share: float) -> tuple[Curve, ...]:
         def curve(outcome: Outcome, unit: float) -> Curve:
-            caused = [unit * (k + 1) for k in range(n_values)]
-            path = f"50% of the graphs that may be true have a path from {cause} to {outcome.target}."
-            return Curve(
-                is_known=is_known,
-                share=0.5,
-                path=path,
-                remark="" if is_known else f"It is not known whether {cause} has an effect.",
-                notes=(f"Few rows have {cause} = {names[2]}.",),
-                caused=tuple(caused),
-                low=tuple(value - unit / 2 for value in caused),
-                high=tuple(value + unit / 2 for value in caused),
-                associated=(None, *(2 * value for value in caused[1:])),
-                predicted=tuple(1.5 * value for value in caused),
-                quantiles=()
-                if outcome.is_probability
-                else tuple(tuple(value + unit * step for step in (-3, -1, 0, 1, 3)) for value in caused),
-                decimals=2,
+            caused, nothing = unit * np.arange(1.0, n_values + 1), np.full(n_values, np.nan)
+            quantiles = caused[:, None] + unit * np.array([-3, -1, 0, 1, 3])
+            effect = Effect(
+                cause,
+                outcome.target,
+                outcome.level,
+                (None,) * n_values,
+                Answer(caused, caused - unit / 2, caused + unit / 2, nothing, nothing),
+                quantiles * (np.nan if outcome.is_probability else 1.0),
+                np.where(np.arange(n_values) > 0, 2 * caused, np.nan),  # no row has the first value
+                Direction(share, 0.0),
+                0.9,
+                (f"Few rows have {cause} = {names[2]}.",),
             )
+            return Curve(effect, 1.5 * caused, decimals=2)
 
         return curve(outcomes[0], 1.0), curve(outcomes[1], 0.02)
 
-    levels = names[: min(len(names), 12)]
+    def numbers(name: str, n_values: int, share: float) -> SetColumn:
+        positions = tuple(k + 0.5 for k in range(n_values))
+        return SetColumn(name, tuple(map(str, positions)), positions, False, "", curves(name, n_values, share))
+
+    levels, note = names[: min(len(names), 12)], "The 12 most frequent of 40 levels."
+    at = tuple(map(float, range(len(levels))))
     columns = (
-        SetColumn(
-            names[0],
-            tuple(f"{k}.5" for k in range(10)),
-            tuple(k + 0.5 for k in range(10)),
-            "",
-            curves(names[0], 10, True),
-        ),
-        SetColumn(names[1], levels, (), "The 12 most frequent of 40 levels.", curves(names[1], len(levels), True)),
-        SetColumn(
-            names[2],
-            tuple(f"{k}.5" for k in range(8)),
-            tuple(k + 0.5 for k in range(8)),
-            "",
-            curves(names[2], 8, False),
-        ),
+        numbers(names[0], 10, 1.0),
+        SetColumn(names[1], levels, at, True, note, curves(names[1], len(levels), 1.0)),
+        numbers(names[2], 8, 0.5),
     )
     return WhatIfContent(outcomes, columns, 9, 30, 50, 100, 0.9, 30, ("A caveat of all answers.",))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from castlereg.report import ReportContent, render
-from castlereg.report.effect_chart import effect_chart
+from castlereg.report.page import _effect_chart
 from castlereg.report.what_if import WhatIfContent
-from castlereg.report.what_if_answers import answers_at
 
 from .handmade import HOSTILE, handmade
 
@@ -49,6 +48,8 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
+    # The window of a headless browser may have no focus, and then no event of focus is sent.
+    driver.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
     yield driver
     driver.quit()
 
@@ -118,6 +119,12 @@ def keys(*pressed: str) -> str:
 
 def press(driver: Any, *pressed: str) -> None:
     driver.switch_to.active_element.send_keys(keys(*pressed))
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    from selenium.webdriver.support.wait import WebDriverWait
+
+    WebDriverWait(None, 5).until(lambda _: condition())  # type: ignore[type-var]
 
 
 def background(driver: Any) -> int:
@@ -200,13 +207,13 @@ def test_the_what_if_slider_moves_the_marks_and_the_answer(small_page: Any, smal
     slider = one(small_page, "#value-0")
     slider.send_keys(keys("HOME"))
     for k in range(3):
-        expected = answers_at(column.curves[0], k)
+        expected = column.curves[0].answers(k)
         assert [one(small_page, f"#answer-{kind}").text for kind in expected._fields] == list(expected)
         assert one(small_page, "#value-text-0").text == slider.get_attribute("aria-valuetext") == column.values[k]
         assert texts(small_page, "#what-value") == [column.values[k]]
-        mark = effect_chart(column, column.curves[0], panel_of(small).outcomes[0]).marks[k]
+        chart = _effect_chart(column, column.curves[0], panel_of(small).outcomes[0])
         moved = one(small_page, ".pictures figure:not([hidden]) .cursor").get_attribute("transform")
-        assert moved == f"translate({round(mark.at, 1):g} 0)"
+        assert moved == f"translate({chart.x(column.positions[k]):g} 0)"
         slider.send_keys(keys("ARROW_RIGHT"))
     assert len(texts(small_page, ".pictures figure")) == 1
 
@@ -216,17 +223,19 @@ def test_the_what_if_panel_has_choices_of_column_level_and_class(small_page: Any
     choose(small_page, "#what-column", 1)
     assert len(texts(small_page, ".pictures figure")) == 1 and not one(small_page, "#value-0").is_displayed()
     choose(small_page, "#value-1", 4)
-    assert one(small_page, "#answer-caused").text == answers_at(levels.curves[0], 4).caused
-    row = effect_chart(levels, levels.curves[0], panel_of(small).outcomes[0]).marks[4].at
+    assert one(small_page, "#answer-caused").text == levels.curves[0].answers(4).caused
+    row = _effect_chart(levels, levels.curves[0], panel_of(small).outcomes[0]).y(4.0)
+    assert row is not None
     assert float(one(small_page, ".pictures figure:not([hidden]) .row").get_attribute("y")) == pytest.approx(row - 20)
     choose(small_page, "#what-outcome", 1)
-    assert one(small_page, "#answer-caused").text == answers_at(levels.curves[1], 4).caused
+    assert one(small_page, "#answer-caused").text == levels.curves[1].answers(4).caused
     assert not one(small_page, "#answers .distribution").is_displayed()  # a probability has none
     assert len(texts(small_page, "#what-if tbody")) == 1
     one(small_page, "#what-if tbody:not([hidden]) [data-choose='2']").click()
     assert one(small_page, "#what-column").get_property("value") == "2"
     assert one(small_page, "#answer-caused").text == "not known"
-    assert texts(small_page, ".pictures .warning") == [unknown.curves[1].remark]
+    remark = unknown.curves[1].effect.direction.remark("column 2", "column 0")
+    assert texts(small_page, ".pictures .warning") == [remark]
     choose(small_page, "#what-outcome", 0)
     assert one(small_page, "#answers .distribution").is_displayed()
 
@@ -267,7 +276,7 @@ def test_search_marks_nodes_and_enter_goes_to_the_first(small_page: Any) -> None
 
 def test_the_neighbourhood_can_be_had_alone(small_page: Any, small: ReportContent) -> None:
     assert small.graph is not None
-    near = next(view for view in small.graph.views if view.key == "neighbourhood")
+    near = small.graph.views[1]
     one(small_page, "#near").send_keys(" ")
     assert len(texts(small_page, "svg.graph .node")) == len(near.nodes)
     one(small_page, "#near").click()
@@ -303,7 +312,7 @@ def test_the_button_wins_over_the_system_is_remembered_and_print_is_light(small_
     prefer(small_page, "dark")
     assert background(small_page) < 40
     theme = one(small_page, "#theme")
-    assert theme.get_attribute("aria-pressed") == "true"
+    wait_for(lambda: theme.get_attribute("aria-pressed") == "true")  # the page learns it from an event
     theme.click()
     assert background(small_page) > 240
     assert theme.get_attribute("aria-pressed") == "false"

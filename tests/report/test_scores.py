@@ -5,17 +5,32 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import KFold
+from threadpoolctl import threadpool_limits
 
-from castlereg.digits import Interval, number
-from castlereg.report.scores import judged, reliability, score_target, with_interval
+from castlereg.evaluation import Interval, number
+from castlereg.report.scores import (
+    _BOOSTING,
+    _FOREST,
+    _judged,
+    _reliability,
+    _rival_predictions,
+    _score_target,
+)
 from castlereg.table.targets import ClassTarget, NumericTarget
+
+
+def shown(score: Interval, decimals: int) -> str:
+    value, low, high = (number(x, decimals) for x in (score.value, score.low, score.high))
+    return f"{value} [{low}, {high}]"
 
 
 def test_the_interval_of_an_accuracy_is_about_the_binomial_one() -> None:
     classes = np.array(["no", "yes"])
     codes = np.tile([0, 1], 200)
     predicted = np.eye(2)[np.where(np.arange(400) < 300, codes, 1 - codes)] * 0.98 + 0.01
-    scores = score_target(ClassTarget("y", classes), classes[codes], {"CASTLE": predicted, "guess": predicted}, seed=0)
+    scores = _score_target(ClassTarget("y", classes), classes[codes], {"CASTLE": predicted, "guess": predicted}, seed=0)
     accuracy = scores.measures[1].scores[0]
     assert accuracy.value == 0.75
     low, high = scipy.stats.binom(400, 0.75).interval(0.95)
@@ -29,7 +44,7 @@ def test_differences_are_paired() -> None:
     off = rng.normal(size=200)
     target = NumericTarget.fit(y, "y")
     predicted = {"CASTLE": y + off, "plain network": y + 1.1 * off, "guess": np.zeros(200)}
-    scores = score_target(target, y, predicted, seed=0)
+    scores = _score_target(target, y, predicted, seed=0)
     mine, plain, _ = scores.measures[0].scores
     difference = scores.differences[0]
     assert plain.low < mine.high
@@ -43,7 +58,7 @@ def test_the_verdict_says_who_is_better_and_names_first_who_beats_the_model() ->
     y = rng.normal(size=300)
     factors = {"CASTLE": 1.0, "plain network": 1.0, "random forest": 0.5, "gradient boosting": 2.0}
     predicted = {method: y + factor * rng.normal(size=300) for method, factor in factors.items()}
-    scores = score_target(NumericTarget.fit(y, "y"), y, predicted | {"guess": np.full(300, 9.0)}, seed=0)
+    scores = _score_target(NumericTarget.fit(y, "y"), y, predicted | {"guess": np.full(300, 9.0)}, seed=0)
     assert [d.verdict for d in scores.differences] == ["within noise", "worse", "better", "better"]
     assert scores.verdict[1] == (
         "On the same rows it is worse than the random forest; not clearly different from the plain network; "
@@ -53,7 +68,7 @@ def test_the_verdict_says_who_is_better_and_names_first_who_beats_the_model() ->
 
 
 @pytest.mark.parametrize(
-    ("interval", "shown", "verdict"),
+    ("interval", "expected", "verdict"),
     [
         # Without enough digits these would read 0.00 [0.00, 0.01].
         (Interval(0.0051, 0.0003, 0.0098), "0.0051 [0.0003, 0.0098]", "worse"),
@@ -66,16 +81,18 @@ def test_the_verdict_says_who_is_better_and_names_first_who_beats_the_model() ->
         (Interval(3e-9, 1e-9, 5e-9), "3e-9 [1e-9, 5e-9]", "too small to matter"),
     ],
 )
-def test_an_interval_and_its_verdict_agree(interval: Interval, shown: str, verdict: str) -> None:
-    difference = judged("plain network", interval, score=0.3)
-    written = with_interval(difference, difference.decimals).replace("\N{MINUS SIGN}", "-")
-    assert (written, difference.verdict) == (shown, verdict)
+def test_an_interval_and_its_verdict_agree(interval: Interval, expected: str, verdict: str) -> None:
+    difference = _judged("plain network", interval, score=Interval(0.3, 0.3, 0.3))
+    written = shown(difference, difference.decimals).replace("\N{MINUS SIGN}", "-")
+    assert (written, difference.verdict) == (expected, verdict)
 
 
 def test_what_is_written_decides_the_verdict() -> None:
     rng = np.random.default_rng(0)
     for value, half in 10 ** rng.uniform(-6, 1, size=(500, 2)):
-        difference = judged("plain network", Interval(value, value - half, value + half), score=0.0)
+        difference = _judged(
+            "plain network", Interval(value, value - half, value + half), score=Interval(0.0, 0.0, 0.0)
+        )
         low, high = (
             float(number(bound, difference.decimals).replace("\N{MINUS SIGN}", "-").replace(",", ""))
             for bound in (difference.low, difference.high)
@@ -87,7 +104,7 @@ def test_a_sure_but_tiny_difference_is_called_too_small() -> None:
     rng = np.random.default_rng(0)
     y, off = rng.normal(size=(2, 200))
     predicted = {"CASTLE": y + off, "plain network": y + 1.001 * off, "guess": np.zeros(200)}
-    scores = score_target(NumericTarget.fit(y, "y"), y, predicted, seed=0)
+    scores = _score_target(NumericTarget.fit(y, "y"), y, predicted, seed=0)
     assert scores.differences[0].high < 0
     assert scores.verdict[1].endswith("practically equal to the plain network.")
 
@@ -95,7 +112,7 @@ def test_a_sure_but_tiny_difference_is_called_too_small() -> None:
 def test_the_verdict_names_the_scores_it_rests_on() -> None:
     y = np.arange(100.0)
     predicted = {"this model": y + 9.0, "guess": np.full(100, y.mean())}
-    scores = score_target(NumericTarget.fit(y, "y"), y, predicted, seed=0)
+    scores = _score_target(NumericTarget.fit(y, "y"), y, predicted, seed=0)
     error = scores.measures[0]
     share = 81 / y.var()
     assert scores.verdict[0].startswith(f"This model's error is {number(share, error.decimals)} of the variance [")
@@ -105,7 +122,7 @@ def test_the_verdict_names_the_scores_it_rests_on() -> None:
 
 def test_a_handful_of_rows_with_equal_values_has_intervals() -> None:
     y = np.array([0.0, 0.0, 0.0, 1.0])
-    scores = score_target(NumericTarget.fit(y, "y"), y, {"CASTLE": y + 0.1, "guess": y * 0}, seed=0)
+    scores = _score_target(NumericTarget.fit(y, "y"), y, {"CASTLE": y + 0.1, "guess": y * 0}, seed=0)
     assert np.isfinite([scores.measures[0].scores[0].low, scores.measures[0].scores[0].high]).all()
 
 
@@ -113,24 +130,24 @@ def test_a_class_that_a_fold_never_saw_has_a_finite_loss() -> None:
     classes = np.array(["a", "b", "c"])
     predicted = np.tile([0.5, 0.5, 0.0], (30, 1))
     truth = classes[np.tile([0, 1, 2], 10)]
-    scores = score_target(ClassTarget("y", classes), truth, {"CASTLE": predicted, "guess": predicted}, seed=0)
+    scores = _score_target(ClassTarget("y", classes), truth, {"CASTLE": predicted, "guess": predicted}, seed=0)
     assert np.isfinite(scores.measures[0].scores[0].value)
 
 
 def test_many_rows_and_many_classes_are_shown_in_part() -> None:
     y = np.arange(3000.0)
-    scores = score_target(NumericTarget.fit(y, "y"), y, {"CASTLE": y + 1, "guess": 0 * y + 7}, seed=0)
+    scores = _score_target(NumericTarget.fit(y, "y"), y, {"CASTLE": y + 1, "guess": 0 * y + 7}, seed=0)
     assert len(scores.points) == 1000
     assert all(predicted == true + 1 for true, predicted in scores.points)
     labels = np.arange(21)
     same = np.full((42, 21), 1 / 21)
-    many = score_target(ClassTarget("y", labels), np.tile(labels, 2), {"CASTLE": same, "guess": same}, seed=0)
+    many = _score_target(ClassTarget("y", labels), np.tile(labels, 2), {"CASTLE": same, "guess": same}, seed=0)
     assert many.confusion == ()
-    assert many.reliability == reliability(np.tile(labels, 2), same)
+    assert many.reliability == _reliability(np.tile(labels, 2), same)
 
 
 def test_numbers_have_a_real_minus_sign_and_no_minus_before_zero() -> None:
-    assert with_interval(Interval(-0.034, -0.1, -0.001), 2) == "\N{MINUS SIGN}0.03 [\N{MINUS SIGN}0.10, 0.00]"
+    assert shown(Interval(-0.034, -0.1, -0.001), 2) == "\N{MINUS SIGN}0.03 [\N{MINUS SIGN}0.10, 0.00]"
     assert number(12345.6, 0) == "12,346"
 
 
@@ -139,6 +156,55 @@ def test_errors_in_very_large_and_very_small_units_have_digits() -> None:
     y, off = rng.normal(size=(2, 100))
     for unit, power in ((1e-12, "e-1"), (1e12, "e1")):
         target = NumericTarget.fit(unit * y, "y")
-        rmse = score_target(target, unit * y, {"CASTLE": unit * (y + off), "guess": 0 * y}, seed=0).measures[2]
+        rmse = _score_target(target, unit * y, {"CASTLE": unit * (y + off), "guess": 0 * y}, seed=0).measures[2]
         text = number(rmse.scores[0].value, rmse.decimals).replace("\N{MINUS SIGN}", "-")
         assert power in text and len(text) <= 8
+
+
+def awkward_cells(n: int) -> np.ndarray:
+    """A number with missing values, a level that training may not know, a constant and a column without any value."""
+    rng = np.random.default_rng(0)
+    cells = np.column_stack([rng.normal(size=n), rng.integers(-1, 4, size=n), np.ones(n), np.full(n, np.nan)])
+    cells[::7, 0] = np.nan
+    return cells
+
+
+HELD_OUT = list(KFold(4).split(range(400)))
+
+
+@pytest.mark.parametrize("rival", [_FOREST, _BOOSTING])
+def test_rivals_learn_from_missing_values_and_levels(rival: str) -> None:
+    cells, categorical = awkward_cells(400), np.array([False, True, False, False])
+    y = np.where(np.isnan(cells[:, 0]), 3.0, 0.0) + (cells[:, 1] == 2)
+    predicted = _rival_predictions(NumericTarget.fit(y, "y"), cells, y, HELD_OUT, categorical, seed=0)
+    assert np.mean((predicted[rival] - y) ** 2) < 0.15 * y.var()
+    assert predicted["guess"][:100] == pytest.approx(y[100:].mean())
+
+
+@pytest.mark.parametrize("rival", [_FOREST, _BOOSTING])
+def test_probabilities_have_a_column_for_a_class_that_training_lacks(rival: str) -> None:
+    labels = np.repeat(["a", "b", "c"], [30, 1, 29])  # one row of "b" is too few for rows that decide when to stop
+    folds = list(KFold(4, shuffle=True, random_state=0).split(labels))
+    target, no_levels = ClassTarget("y", np.array(["a", "b", "c"])), np.zeros(4, bool)
+    predicted = _rival_predictions(target, awkward_cells(60), labels, folds, no_levels, seed=0)[rival]
+    assert predicted.shape == (60, 3)
+    assert predicted.sum(axis=1) == pytest.approx(1)
+    assert predicted[30, 1] == 0  # the only row of "b" was left out
+    assert (predicted[:, [0, 2]] > 0).all()  # a forest sure of a class and wrong would have an infinite log loss
+
+
+def test_rivals_predict_the_rows_that_their_fold_left_out() -> None:
+    rng = np.random.default_rng(0)
+    cells, y = rng.normal(size=(80, 2)), rng.normal(size=80)
+    folds = list(KFold(2).split(cells))
+    target, no_levels = NumericTarget.fit(y, "y"), np.zeros(2, bool)
+    predicted = _rival_predictions(target, cells, y, folds, no_levels, seed=3)
+    for train, held_out in folds:
+        boosting = HistGradientBoostingRegressor(early_stopping=True, random_state=3)
+        with threadpool_limits(1, "openmp"):
+            expected = boosting.fit(cells[train], y[train]).predict(cells[held_out])
+        assert predicted[_BOOSTING][held_out] == pytest.approx(expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("castlereg.report.scores._MOST_TRAINING_ROWS", 30)
+        fewer = _rival_predictions(target, cells, y, folds, no_levels, seed=3)
+    assert not np.array_equal(fewer[_BOOSTING], predicted[_BOOSTING])

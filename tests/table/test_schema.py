@@ -9,9 +9,17 @@ import pandas as pd
 import pytest
 
 from castlereg.layout import Node
-from castlereg.table.coding import coded_columns
 from castlereg.table.reading import read_columns
-from castlereg.table.schema import MOST_LEVELS, OTHER, ColumnSchema, infer_schema, named_columns, schema_frame
+from castlereg.table.schema import (
+    _MOST_LEVELS,
+    OTHER,
+    ColumnSchema,
+    center_and_spread,
+    coded_columns,
+    infer_schema,
+    named_columns,
+    schema_frame,
+)
 
 
 def schema_of(column: Any, categorical: bool = False) -> ColumnSchema:
@@ -72,29 +80,29 @@ def test_one_value_is_constant_unless_missing_values_vary(column: list[Any], con
     assert schema.note == note
 
 
-def test_text_that_never_repeats_raises_for_all_columns_at_once() -> None:
-    codes = [f"id{i}" for i in range(60)]
-    frame = pd.DataFrame({"code": codes, "n": range(60), "said": [f"I have {i} words to say" for i in range(60)]})
-    with pytest.raises(
-        ValueError,
-        match=r"""'code' \(an identifier: 60 different values in 60 rows, such as 'id0'\); 'said' \(free text: .*"""
-        r"""such as 'I have 0 words to say'\); .*unusable_columns="drop" \(--drop-unusable\)""",
-    ):
-        infer_schema(read_columns(frame), [False] * 3)
-    assert schema_of(codes[:20]).kind == "categorical"  # few rows may all differ
-
-
-def test_unusable_columns_are_dropped_if_asked_for() -> None:
+def test_identifiers_and_free_text_are_left_out_with_a_warning_that_names_them() -> None:
     frame = pd.DataFrame(
-        {"code": [f"id{i}" for i in range(60)], "user_id": np.arange(60.0)[::-1] * 7, "n": np.linspace(0, 1, 60)}
+        {
+            "code": [f"id{i}" for i in range(60)],
+            "user_id": np.arange(60.0)[::-1] * 7,
+            "n": np.linspace(0, 1, 60),
+            "said": [f"I have {i} words to say" for i in range(60)],
+        }
     )
-    with pytest.warns(UserWarning, match=r"not used: 'code' \(an identifier: .*\); 'user_id' \(an identifier: whole"):
-        schema = infer_schema(read_columns(frame), [False] * 3, drop_unusable=True)
-    assert [column.kind for column in schema] == ["unusable", "unusable", "numeric"]
-    assert [column.constant for column in schema] == [True, True, False]
-    assert schema_frame(schema)["kind"].tolist() == ["unusable", "unusable", "numeric"]
-    other = pd.DataFrame({"code": [1.5, 2.5], "user_id": ["x", None], "n": [0.25, 0.5]})
-    np.testing.assert_array_equal(coded_columns(read_columns(other), schema).cells, [[0, 0, 0.25], [0, 0, 0.5]])
+    columns = read_columns(frame)
+    with pytest.warns(
+        UserWarning,
+        match=r"""left out: 'code' \(an identifier: 60 different values in 60 rows, such as 'id0'\); 'user_id' \(an """
+        r"""identifier: whole.*'said' \(free text: .*such as 'I have 0 words to say'\); .*categorical_features""",
+    ):
+        schema = infer_schema(columns, [False] * 4)
+    assert [column.kind for column in schema] == ["unusable", "unusable", "numeric", "unusable"]
+    assert [column.constant for column in schema] == [True, True, False, True]
+    assert schema_frame(schema)["kind"].tolist() == ["unusable", "unusable", "numeric", "unusable"]
+    other = pd.DataFrame({"code": [1.5, 2.5], "user_id": ["x", None], "n": [0.25, 0.5], "said": [None, None]})
+    np.testing.assert_array_equal(coded_columns(read_columns(other), schema).cells, [[0, 0, 0.25, 0], [0, 0, 0.5, 0]])
+    assert schema_of([f"id{i}" for i in range(20)]).kind == "categorical"  # few rows may all differ
+    assert [column.kind for column in infer_schema(columns, [True, True, True, True])] == ["categorical"] * 4
 
 
 @pytest.mark.parametrize(
@@ -106,9 +114,9 @@ def test_unusable_columns_are_dropped_if_asked_for() -> None:
     ],
 )
 def test_numbers_of_rows_are_noticed(name: str, column: Any) -> None:
-    with pytest.warns(UserWarning, match=rf"no information about new rows: '{name}' \((row numbers|an identifier)"):
+    with pytest.warns(UserWarning, match=rf"are left out: '{name}' \((row numbers|an identifier)"):
         schema = infer_schema(read_columns(pd.DataFrame({name: column})), [False])
-    assert schema[0].kind == "numeric"
+    assert schema[0].kind == "unusable"
 
 
 @pytest.mark.parametrize(
@@ -129,14 +137,14 @@ def test_other_numbers_are_not(name: str, column: Any) -> None:
 
 
 def test_rare_levels_of_many_are_joined() -> None:
-    texts = [f"often {i}" for i in range(MOST_LEVELS - 1)] * 4 + [f"rare {i}" for i in range(50)]
+    texts = [f"often {i}" for i in range(_MOST_LEVELS - 1)] * 4 + [f"rare {i}" for i in range(50)]
     with pytest.warns(UserWarning, match=r"more than 100 levels.*'a' \(50 of 149 levels joined as \(other\)\)"):
         schema = schema_of(texts)
     assert schema.levels is not None
-    assert len(schema.levels) == MOST_LEVELS
+    assert len(schema.levels) == _MOST_LEVELS
     assert schema.levels[-1] == OTHER
     cells = coded_columns(read_columns(pd.DataFrame({"a": ["rare 3", "often 5", "unheard of"]})), [schema]).cells
-    assert cells[0, 0] == cells[2, 0] == MOST_LEVELS - 1
+    assert cells[0, 0] == cells[2, 0] == _MOST_LEVELS - 1
     assert schema.levels[int(cells[1, 0])] == "often 5"
 
 
@@ -266,3 +274,15 @@ def test_the_schema_is_shown_as_a_frame() -> None:
     assert shown.loc["t", "levels"] == ("a", "b", "c")
     assert list(shown["missing"]) == [1, 0, 1]
     assert shown.loc["q", "note"] == "text of numbers and '?'"
+
+
+def test_center_and_spread_skip_missing_values(rng: np.random.Generator) -> None:
+    values = rng.normal(3, 2, size=50)
+    assert center_and_spread(values) == (values.mean(), values.std())
+    values[::3] = np.nan
+    np.testing.assert_allclose(center_and_spread(values), [np.nanmean(values), np.nanstd(values)])
+
+
+@pytest.mark.parametrize("values", [[0.3, 0.1 + 0.2], [7.0, 7.0, np.nan], [np.nan]])
+def test_values_that_differ_by_rounding_only_have_unit_spread(values: list[float]) -> None:
+    assert center_and_spread(np.array(values))[1] == 1

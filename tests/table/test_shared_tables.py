@@ -11,9 +11,8 @@ import pandas as pd
 import pytest
 
 from castlereg.layout import Node
-from castlereg.table.preprocessing import Preprocessing
+from castlereg.table.encoding import Preprocessing, Rows
 from castlereg.table.reading import read_columns
-from castlereg.table.rows import Rows
 from castlereg.table.schema import ColumnSchema
 from castlereg.table.targets import NumericTarget
 
@@ -28,10 +27,8 @@ def schema_of(file: str, drop: list[str]) -> tuple[tuple[ColumnSchema, ...], Pre
     target = NumericTarget("y", 0.0, 1.0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X has numbers stored as text")
-        preprocessing, (coded,) = Preprocessing.fit(
-            rows, None, lambda _: (target,), categorical=[False] * frame.shape[1]
-        )
-    return preprocessing.schema, preprocessing, preprocessing.encode(coded.columns.cells)
+        preprocessing = Preprocessing.fit(rows, (target,), categorical=[False] * frame.shape[1])
+    return preprocessing.schema, preprocessing, preprocessing.encode(preprocessing.cells(rows.columns))
 
 
 def count(schema: tuple[ColumnSchema, ...], kind: str) -> int:

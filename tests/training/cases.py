@@ -10,19 +10,17 @@ import numpy as np
 
 from castlereg.layout import Layout, Node
 from castlereg.regularizers import Castle
-from castlereg.table.table import Table
+from castlereg.table.encoding import Encoded
 from castlereg.training import Member, Phase, Plan, TrainedStack
-from castlereg.training.engines.jax_engine import JaxEngine
-from castlereg.training.setup import Setup
-from castlereg.training.sources import TableSource
-from castlereg.training.stack import Stack
+from castlereg.training.loop import Stack
+from castlereg.training.state import Setup
 
 
 def plan(sizes: tuple[int, ...], epochs: int = 12, patience: int = 5, **options: Any) -> Plan:
-    return Plan(sizes, (Phase(epochs),), patience=patience, **{"engine": "jax", **options})
+    return Plan(sizes, **{"phases": (Phase(epochs),), "patience": patience, "engine": "jax", **options})
 
 
-def table(n_rows: int = 120, d: int = 4, kind: str = "numeric", seed: int = 0) -> Table:
+def table(n_rows: int = 120, d: int = 4, kind: str = "numeric", seed: int = 0) -> Encoded:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(n_rows, d))
     y = x[:, 0] - np.tanh(x[:, 1]) + 0.3 * rng.normal(size=n_rows)
@@ -33,7 +31,7 @@ def table(n_rows: int = 120, d: int = 4, kind: str = "numeric", seed: int = 0) -
     else:
         target, channels = Node("categorical", 3, target=True), np.eye(3)[np.digitize(y, [-0.5, 0.5])]
     layout = Layout((*(Node() for _ in range(d)), target))
-    return Table(np.hstack([x, channels]).astype(np.float32), layout)
+    return Encoded(np.hstack([x, channels]).astype(np.float32), layout)
 
 
 def members(n: int, n_rows: int = 120, **castle: Any) -> list[Member]:
@@ -50,11 +48,9 @@ def plain(n: int, n_rows: int = 120) -> list[Member]:
     return [replace(member, regularizers=()) for member in members(n, n_rows)]
 
 
-def stack_of(data: Table, of_members: list[Member], by: Plan) -> Stack:
+def stack_of(data: Encoded, of_members: list[Member], of_plan: Plan) -> Stack:
     """Members before their first step."""
-    prepared, *measured = TableSource(data).prepared(of_members)
-    setup = Setup.of(data, prepared, by, *measured)
-    return Stack(setup, JaxEngine(setup))
+    return Stack(Setup(data, of_members, of_plan))
 
 
 def assert_same(one: TrainedStack, other: TrainedStack, rtol: float = 0.0) -> None:

@@ -6,7 +6,8 @@ import numpy as np
 
 from castlereg.regularizers import Castle, Dropout, MixUp
 from castlereg.training import Member
-from castlereg.training.sources import BatchStream, Draws
+from castlereg.training.loop import BatchStream, _Draws
+from castlereg.training.state import Setup
 from tests.training.cases import plan, table
 
 
@@ -66,22 +67,22 @@ def test_what_is_drawn_does_not_depend_on_how_epochs_are_cut() -> None:
 
 
 def test_members_that_have_finished_draw_nothing_and_the_targets_are_always_trained() -> None:
-    layout, rows = table().layout, np.arange(50)
+    rows = np.arange(50)
     regularizers = (Castle(features_per_step=2), Dropout(), MixUp())
     members = [Member(rows[:n], rows, np.random.SeedSequence(n), regularizers) for n in (50, 30)]
-    draws = Draws(members, plan((3, 3), batch_size=20), layout, 3, empty_row=127)
+    draws = _Draws(Setup(table(), members, plan((3, 3), batch_size=20)))
     np.testing.assert_array_equal(draws.steps, [3, 2])
-    batches, sampled, numbers = draws.draw(np.array([True, False]), 2, (4, 8))
-    assert batches.shape == (2, 4, 8, 20)
+    batches, sampled, numbers = draws.draw(np.array([True, False]), 2, 4)
+    assert batches.shape == (2, 4, 16, 20)
     assert sampled is not None
     assert (batches[1] == 127).all()
     assert (batches[0, 2:] == 127).all()
     assert (batches[0, :2, 3:] == 127).all()
     np.testing.assert_array_equal(np.sort(batches[0, 1, :3].ravel())[:50], rows)
-    assert sampled.shape == (2, 4, 8, 3)
+    assert sampled.shape == (2, 4, 16, 3)
     assert (sampled[..., -1] == 4).all()
     words, shares = numbers[1:]
-    assert words.shape == (2, 4, 8, 2, 2)  # two words for each hidden layer
+    assert words.shape == (2, 4, 16, 2, 2)  # two words for each hidden layer
     assert words[0, :2, :3].all()
     assert not words[1].any()
     assert shares[0, :2, :3].all()

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from castlereg.regularizers import Castle
-from castlereg.search.grid import train_folds
-from castlereg.training import Plan, phases_for, train
+from castlereg.training import Control, Phase, Plan, train
 from castlereg.training.callbacks import Callback, Epoch, TimeLimit, check_callbacks, watched
 from tests.training.cases import assert_same, members, plain, plan, table
 
@@ -43,20 +41,20 @@ class Notes:
 def test_callbacks_are_called_when_they_ask_to_be_and_after_the_last_epoch(every: Any, numbers: list[int]) -> None:
     notes, beside = Notes(every), Notes([3, 4, 19])
     others: list[Callback] = [beside] if every is None else []
-    train(table(), plain(2), plan((4,), epochs=21, patience=100), callbacks=[notes, *others])
+    train(table(), plain(2), plan((4,), epochs=21, patience=100), Control([notes, *others]))
     assert notes.numbers == numbers
 
 
 def test_without_a_wish_a_callback_is_called_whenever_the_program_returns() -> None:
     notes = Notes(None)
-    train(table(), plain(1), plan((4,), epochs=40, patience=100), callbacks=[notes])
+    train(table(), plain(1), plan((4,), epochs=40, patience=100), Control([notes]))
     assert notes.numbers == [16, 32, 40]
 
 
 def test_callbacks_that_do_not_stop_change_nothing() -> None:
     by = plan((8, 8), epochs=40, patience=4, learning_rate=0.02)
     undisturbed, watched_ = (
-        train(table(), members(3, features_per_step=2), by, callbacks=callbacks)
+        train(table(), members(3, features_per_step=2), by, Control(callbacks))
         for callbacks in ([], [Notes(1), Notes(7), Notes(None)])
     )
     assert_same(undisturbed, watched_)
@@ -65,7 +63,7 @@ def test_callbacks_that_do_not_stop_change_nothing() -> None:
 def test_an_epoch_has_the_columns_of_the_history() -> None:
     notes = Notes(3)
     by = plan((8,), epochs=60, patience=3, learning_rate=0.05)
-    result = train(table(n_rows=60), plain(4, 60), by, callbacks=[notes])
+    result = train(table(n_rows=60), plain(4, 60), by, Control([notes]))
     history = result.history.set_index(["epoch", "member"])
     lengths = result.history.groupby("member").size()
     assert lengths.nunique() > 1 and notes.numbers[-1] == lengths.max()
@@ -84,7 +82,7 @@ def test_an_epoch_has_the_columns_of_the_history() -> None:
 
 def test_an_epoch_cannot_be_changed() -> None:
     notes = Notes()
-    train(table(), plain(1), plan((4,), epochs=1), callbacks=[notes])
+    train(table(), plain(1), plan((4,), epochs=1), Control([notes]))
     (epoch,) = notes.epochs
     for array in (epoch.best_loss, epoch.active, epoch.metrics["objective"]):
         with pytest.raises(ValueError, match="read-only"):
@@ -99,7 +97,7 @@ def test_an_epoch_cannot_be_changed() -> None:
 def test_members_that_are_stopped_keep_their_best_weights() -> None:
     by = plan((8,), epochs=40, patience=100, learning_rate=0.01)
     stops = Notes(5, lambda epoch: np.arange(3) == 1 if epoch.number == 10 else None)
-    stopped, whole = (train(table(), plain(3), by, callbacks=callbacks) for callbacks in ([stops], []))
+    stopped, whole = (train(table(), plain(3), by, Control(callbacks)) for callbacks in ([stops], []))
     assert list(stopped.history.groupby("member").size()) == [40, 10, 40]
     assert_same(stopped.take(np.array([0, 2])), whole.take(np.array([0, 2])))
     losses = stopped.history.query("member == 1")["validation_loss"]
@@ -110,46 +108,28 @@ def test_members_that_are_stopped_keep_their_best_weights() -> None:
 def test_true_stops_all_and_every_callback_hears_the_last_epoch() -> None:
     logs = Notes(4)
     stops = Notes(3, lambda epoch: epoch.number == 6)
-    result = train(table(), plain(2), plan((4,), epochs=40), callbacks=[logs, stops])
+    result = train(table(), plain(2), plan((4,), epochs=40), Control([logs, stops]))
     assert (result.history.groupby("member").size() == 6).all() and not result.interrupted
     assert logs.numbers == [4, 6] and stops.numbers == [3, 6]
     assert not logs.epochs[-1].active.any()
 
 
 def test_a_member_does_not_stop_before_it_has_an_epoch_that_counts() -> None:
-    """Of the graph objective the first phase ends with a cut: weights before it are of no use."""
-    castle = Castle(objective="graph")
-    by = Plan((4,), phases_for([castle], 10), patience=100)
-    result = train(table(), members(2, objective="graph"), by, callbacks=[Notes(1, lambda epoch: True)])
-    assert [phase.epochs for phase in by.phases] == [6, 4]
+    phases = Phase(6, counts=False), Phase(4)
+    result = train(table(), plain(2), Plan((4,), phases, engine="jax"), Control([Notes(1, lambda epoch: True)]))
     assert (result.best_epoch == 7).all() and (result.history.groupby("member").size() == 7).all()
 
 
 def test_a_time_limit_ends_training_when_the_program_returns() -> None:
     limit = TimeLimit(1e-9)
-    result = train(table(), plain(2), plan((8,), epochs=60, patience=100), callbacks=[limit])
+    result = train(table(), plain(2), plan((8,), epochs=60, patience=100), Control([limit]))
     assert (result.history.groupby("member").size() == 16).all()
     assert np.isfinite(result.validation_loss).all() and not result.interrupted
     endless = TimeLimit(1e9)
     assert not endless.is_over
-    assert len(train(table(), plain(1), plan((8,), epochs=20, patience=100), callbacks=[endless]).history) == 20
+    assert len(train(table(), plain(1), plan((8,), epochs=20, patience=100), Control([endless])).history) == 20
     with pytest.raises(ValueError, match="seconds=0 must be greater than 0"):
         TimeLimit(0)
-
-
-def test_a_grid_names_networks_by_strengths_and_folds() -> None:
-    rows = np.arange(60)
-    folds = [(rows[20:], rows[:20]), (rows[:40], rows[40:])]
-    seeds = [np.random.SeedSequence(k) for k in range(2)]
-    notes = Notes(None)
-    grid: list[Any] = [[Castle(0.01)], [Castle(0.1)]]
-    train_folds(table(60), folds, plan((4,), epochs=2), candidates=grid, seeds=seeds, callbacks=[notes])
-    assert notes.epochs[0].members == tuple(f"reg_beta={beta:g}, fold {k}" for beta in (0.01, 0.1) for k in range(2))
-    notes = Notes(None)
-    grid = [[Castle(0.01)], []]
-    train_folds(table(60), folds, plan((4,), epochs=2), candidates=grid, seeds=seeds, callbacks=[notes])
-    assert [epoch.stage for epoch in notes.epochs] == ["training, part 1 of 2", "training, part 2 of 2"]
-    assert notes.epochs[1].members == ("candidate 1, fold 0", "candidate 1, fold 1")
 
 
 # --- what is wrong with them ---------------------------------------------------------------------
@@ -158,7 +138,7 @@ def test_a_grid_names_networks_by_strengths_and_folds() -> None:
 @pytest.mark.parametrize("answer", [0.5, np.array([True]), np.zeros((2, 2), bool), "stop", np.array([0, 1])])
 def test_other_answers_raise(answer: Any) -> None:
     with pytest.raises(ValueError, match=r"(?s)Notes returned .*; return None, True, False, or a boolean array"):
-        train(table(), plain(2), plan((4,), epochs=2), callbacks=[Notes(1, lambda epoch: answer)])
+        train(table(), plain(2), plan((4,), epochs=2), Control([Notes(1, lambda epoch: answer)]))
 
 
 def test_errors_of_callbacks_are_passed_on() -> None:
@@ -166,7 +146,7 @@ def test_errors_of_callbacks_are_passed_on() -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        train(table(), plain(1), plan((4,), epochs=2), callbacks=[broken])
+        train(table(), plain(1), plan((4,), epochs=2), Control([broken]))
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,7 @@ from typing import Final
 
 from jax import Array
 
-from castlereg.acyclicity.exponential import trace_exponential
-from castlereg.acyclicity.logdet import log_determinant
+from castlereg.acyclicity.functions import log_determinant, trace_exponential
 
 __all__ = ["ACYCLICITY", "Acyclicity", "log_determinant", "trace_exponential"]
 

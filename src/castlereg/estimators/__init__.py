@@ -1,18 +1,19 @@
 """scikit-learn estimators."""
 
-from castlereg.estimators.classifier import CastleClassifier, CastleClassifierCV, NetworkClassifier, NetworkClassifierCV
-from castlereg.estimators.multi_output import CastleMultiOutput, NetworkMultiOutput
-from castlereg.estimators.regressor import CastleRegressor, CastleRegressorCV, NetworkRegressor, NetworkRegressorCV
+from castlereg.estimators.castle import (
+    CastleClassifier,
+    CastleClassifierCV,
+    CastleRegressor,
+    CastleRegressorCV,
+    NetworkClassifier,
+    NetworkRegressor,
+)
 
 __all__ = [
     "CastleClassifier",
     "CastleClassifierCV",
-    "CastleMultiOutput",
     "CastleRegressor",
     "CastleRegressorCV",
     "NetworkClassifier",
-    "NetworkClassifierCV",
-    "NetworkMultiOutput",
     "NetworkRegressor",
-    "NetworkRegressorCV",
 ]

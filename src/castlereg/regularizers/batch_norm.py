@@ -20,21 +20,15 @@ from castlereg.regularizers.protocol import Own, Regularizer
 _EPSILON = 1e-3
 
 
-class Moments(NamedTuple):
-    """Mean and variance of the units of a layer."""
+class _Statistics(NamedTuple):
+    """Running mean and variance of the units of a layer, and how many batches they are from."""
 
     mean: Array
     variance: Array
+    batches: Array
 
 
-class Running(NamedTuple):
-    """State that is kept between steps."""
-
-    moments: tuple[Moments, ...]  # of each hidden layer
-    seen: tuple[Array, ...]  # number of batches, for each layer
-
-
-class Affine(NamedTuple):
+class _Affine(NamedTuple):
     """The trained scale and shift of a layer's normalized units."""
 
     gamma: Array
@@ -60,9 +54,7 @@ class BatchNorm(Regularizer):
     Examples
     --------
     >>> from castlereg import NetworkRegressor
-    >>> model = NetworkRegressor([BatchNorm(0.9)], max_epochs=2, random_state=0)
-    >>> model.fit([[0], [1], [2], [3]], [0, 1, 2, 3]).predict([[1], [2]]).shape
-    (2,)
+    >>> model = NetworkRegressor([BatchNorm(0.9)], max_epochs=2, random_state=0).fit([[0], [1], [2], [3]], [0, 1, 2, 3])
     """
 
     momentum: float = 0.9
@@ -78,9 +70,8 @@ class BatchNorm(Regularizer):
         """Start with scale 1 and shift 0; with mean 0 and variance 1, which the first batch replaces."""
         first, *later = hidden_layer_sizes
         shapes = [(n_trained, first), *((width,) for width in later)]
-        counts = tuple(_full(0, shape[:-1]) for shape in shapes)
-        moments = tuple(Moments(_full(0, shape), _full(1, shape)) for shape in shapes)
-        return Own(tuple(Affine(_full(1, shape), _full(0, shape)) for shape in shapes), Running(moments, counts))
+        trained = tuple(_Affine(_full(1, shape), _full(0, shape)) for shape in shapes)
+        return Own(trained, tuple(_Statistics(_full(0, s), _full(1, s), _full(0, s[:-1])) for s in shapes))
 
     def on_parameters(self, parameters: Parameters, drawn: tuple[()]) -> Parameters:
         """Fix the biases: normalization cancels them, and Adam would turn their rounding errors into steps."""
@@ -92,29 +83,26 @@ class BatchNorm(Regularizer):
 
     def on_dense(self, z: Array, layer: int, weight: Array, sampled: Array | None, own: Own) -> tuple[Array, Own]:
         """Normalize the units; update the running statistics."""
-        state: Running = own.running
         nodes = sampled if layer == 0 else None  # only the input layers have statistics for each node
         gamma, beta = (_rows(array, nodes) for array in own.trained[layer])
-        running = Moments(*(_rows(array, nodes) for array in state.moments[layer]))
-        count = _rows(state.seen[layer], nodes)
+        mean, variance, batches = (_rows(array, nodes) for array in own.running[layer])
 
         several = jnp.sum(weight > 0) > 1
         here = _moments(z, weight, over_nodes=layer > 0)
-        here = Moments(*(jnp.where(several, new, old) for new, old in zip(here, running, strict=True)))
-        normalized = (z - here.mean) / jnp.sqrt(here.variance + _EPSILON)
+        here_mean, here_variance = (jnp.where(several, *pair) for pair in zip(here, (mean, variance), strict=True))
+        normalized = (z - here_mean) / jnp.sqrt(here_variance + _EPSILON)
 
         # The plain mean of the first batches; later the running mean, with this momentum.
-        keep = jnp.minimum(self.momentum, count / (count + 1))[..., None]
-        moved = Moments(*(keep * old + (1 - keep) * new for new, old in zip(here, running, strict=True)))
-        moments = Moments(*(_put(a, nodes, b) for a, b in zip(state.moments[layer], moved, strict=True)))
-        seen = _put(state.seen[layer], nodes, count + several)
-        moved_on = Running(_replaced(state.moments, layer, moments), _replaced(state.seen, layer, seen))
-        return gamma * normalized + beta, own._replace(running=moved_on)
+        keep = jnp.minimum(self.momentum, batches / (batches + 1))[..., None]
+        moved = (keep * mean + (1 - keep) * here_mean, keep * variance + (1 - keep) * here_variance, batches + several)
+        running = list(own.running)
+        running[layer] = _Statistics(*(_put(a, nodes, b) for a, b in zip(running[layer], moved, strict=True)))
+        return gamma * normalized + beta, own._replace(running=tuple(running))
 
     def folded(self, parameters: Parameters, own: Own) -> Parameters:
         """Fold the running statistics, the scales and the shifts into the dense layers."""
         factors, shifts = [], []
-        for (gamma, beta), (mean, variance) in zip(own.trained, own.running.moments, strict=True):
+        for (gamma, beta), (mean, variance, _) in zip(own.trained, own.running, strict=True):
             factor = gamma / jnp.sqrt(variance + _EPSILON)
             factors.append(factor)
             shifts.append(beta - mean * factor)
@@ -129,14 +117,14 @@ class BatchNorm(Regularizer):
         )
 
 
-def _moments(z: Array, weight: Array, over_nodes: bool) -> Moments:
+def _moments(z: Array, weight: Array, over_nodes: bool) -> tuple[Array, Array]:
     """Return the weighted mean and variance over the rows, and over the sub-networks if they share the layer."""
     share = (weight / jnp.sum(weight))[:, None, None]
     axes = (0, 1) if over_nodes else (0,)
     if over_nodes:
         share = share / z.shape[1]
     mean = jnp.sum(share * z, axis=axes)
-    return Moments(mean, jnp.sum(share * (z - mean) ** 2, axis=axes))
+    return mean, jnp.sum(share * (z - mean) ** 2, axis=axes)
 
 
 def _full(value: float, shape: tuple[int, ...]) -> Any:
@@ -149,7 +137,3 @@ def _rows(array: Array, nodes: Array | None) -> Array:
 
 def _put(array: Array, nodes: Array | None, values: Array) -> Array:
     return values if nodes is None else jnp.asarray(array).at[nodes].set(values)
-
-
-def _replaced(items: tuple[Any, ...], position: int, item: Any) -> tuple[Any, ...]:
-    return (*items[:position], item, *items[position + 1 :])

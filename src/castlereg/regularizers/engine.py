@@ -16,26 +16,13 @@ from castlereg.layout import Layout
 from castlereg.losses import Batch, cell_losses
 from castlereg.network import Parameters, hidden_units, input_layer, output_layer, select, squared_adjacency
 from castlereg.regularizers.castle import acyclicity_of
-from castlereg.regularizers.protocol import Cycles, Own, Pass, Regularizer
+from castlereg.regularizers.protocol import Cycles, Own, Pass, Regularizer, trained_nodes
 
 
-def trained_nodes(regularizers: Sequence[Regularizer], layout: Layout) -> tuple[int, ...]:
-    """Return the nodes whose sub-networks are trained: the targets, or all when a regularizer needs them."""
-    if any(regularizer.needs_all_nodes for regularizer in regularizers):
-        return tuple(range(layout.n_nodes))
-    return layout.targets
-
-
-def node_shares(n_run: int, layout: Layout) -> NDArray[np.float32]:
+def _node_shares(n_run: int, layout: Layout) -> NDArray[np.float32]:
     """Return factors of the nodes that a step runs, so that sums over nodes are right on average.
 
     Each of s sampled features out of d counts d / s times; the targets run in every step.
-
-    Examples
-    --------
-    >>> from castlereg.layout import Layout, Node
-    >>> node_shares(3, Layout((Node(), Node(), Node(), Node(), Node(target=True))))
-    array([2., 2., 1.], dtype=float32)
     """
     n_sampled = n_run - len(layout.targets)
     shares = np.ones(n_run, np.float32)
@@ -68,12 +55,8 @@ def regularized_loss(
     regularizers : sequence of Regularizer
         Empty for a plain network; ``[Castle()]`` for the paper's objective, :func:`castlereg.castle.castle_loss`.
     layout : Layout
-    node_weight : array of shape (nodes,), optional
-        Factor of each node's loss in reconstructions: 1 by default, 0 for constant columns.
-    null_loss : array of shape (nodes,), optional
-        Units of the losses, see :func:`castlereg.losses.cell_losses`.
-    penalized : array of shape (channels, nodes), optional
-        Which weights the sparsity counts, see :func:`castlereg.castle.l1_norm`.
+    node_weight, null_loss, penalized : array, optional
+        See :class:`castlereg.regularizers.protocol.Pass`.
     sampled : array of int, optional
         Nodes to train in this step, the targets last ("Managing computational complexity"); the others are not computed
         and get no gradient. All by default.
@@ -85,9 +68,8 @@ def regularized_loss(
 
     Returns
     -------
-    total : array of shape ()
-    terms, own : dict of str to array of shape (), and tuple of Own
-        The value of each term, and the regularizers' states after the step.
+    total, (terms, own)
+        The loss, the value of each term, and the regularizers' states after the step.
     """
     own, drawn = own or (Own(),) * len(regularizers), drawn or ((),) * len(regularizers)
     node_weight = jnp.ones(layout.n_nodes, batch.inputs.dtype) if node_weight is None else node_weight
@@ -101,12 +83,27 @@ def regularized_loss(
             cycles = Cycles(value, slope[:, sampled])
         parameters = select(parameters, sampled)
 
-    units, outputs, own_after = _run(parameters, batch, regularizers, sampled, own, drawn)
+    states, network = list(own), parameters  # penalties use the unchanged weights
+    for regularizer, numbers in zip(regularizers, drawn, strict=True):
+        network = regularizer.on_parameters(network, numbers)
+
+    def activate(layer: int, z: Array) -> Array:
+        for i, regularizer in enumerate(regularizers):
+            z, states[i] = regularizer.on_dense(z, layer, batch.weight, sampled, states[i])
+        z = network.activation(z)
+        for regularizer, numbers in zip(regularizers, drawn, strict=True):
+            z = regularizer.on_hidden(z, layer, numbers)
+        return z
+
+    z, units = input_layer(network, batch.inputs), None
+    if network.output_weights is not None:
+        units = hidden_units(network, z, activate)
+    outputs = z if units is None else output_layer(network, units)
     trained = trained_nodes(regularizers, layout)
     run = jnp.asarray(trained) if sampled is None and len(trained) < layout.n_nodes else sampled
     losses = cell_losses(outputs, batch, layout, run, null_loss)
     supervised = supervised_loss(losses[:, -len(layout.targets) :], batch)
-    shares = jnp.asarray(node_shares(outputs.shape[1], layout), batch.inputs.dtype)
+    shares = jnp.asarray(_node_shares(outputs.shape[1], layout), batch.inputs.dtype)
     seen = Pass(
         parameters, batch, units, losses, supervised, sampled, shares, cycles, node_weight, null_loss, penalized, layout
     )
@@ -114,34 +111,4 @@ def regularized_loss(
     for regularizer, state, numbers in zip(regularizers, own, drawn, strict=True):
         penalty, its_terms = regularizer.penalty(seen._replace(drawn=numbers), state)
         total, terms = total + penalty, terms | its_terms
-    return total, (terms, own_after)
-
-
-def _run(
-    parameters: Parameters,
-    batch: Batch,
-    regularizers: Sequence[Regularizer],
-    sampled: Array | None,
-    own: Sequence[Own],
-    drawn: Sequence[Any],
-) -> tuple[Array | None, Array, tuple[Own, ...]]:
-    """Run the network with the regularizers between its layers: units of the last one, outputs, new states."""
-    for regularizer, numbers in zip(regularizers, drawn, strict=True):
-        parameters = regularizer.on_parameters(parameters, numbers)
-    z = input_layer(parameters, batch.inputs)
-    if parameters.output_weights is None:
-        return None, z, tuple(own)
-    states = list(own)
-
-    def on_dense(layer: int, z: Array) -> Array:
-        for i, regularizer in enumerate(regularizers):
-            z, states[i] = regularizer.on_dense(z, layer, batch.weight, sampled, states[i])
-        return z
-
-    def on_hidden(layer: int, z: Array) -> Array:
-        for regularizer, numbers in zip(regularizers, drawn, strict=True):
-            z = regularizer.on_hidden(z, layer, numbers)
-        return z
-
-    units = hidden_units(parameters, z, on_dense, on_hidden)
-    return units, output_layer(parameters, units), tuple(states)
+    return total, (terms, tuple(states))

@@ -4,25 +4,13 @@ A regularizer is a frozen dataclass. Its fields annotated ``float`` are its *str
 members of a stack and from epoch to epoch, so a grid of strengths trains as one program. All other fields belong to the
 program and must be hashable. Override only the hooks you need; each does nothing by default. JAX traces the hooks: they
 take and return arrays.
-
-=================  ==================================================================================
-hook               purpose
-=================  ==================================================================================
-``start``          its own state: trained arrays, and arrays that change without being trained
-``draw``           random numbers for every step, drawn on the host
-``on_batch``       change the rows of a step (input noise, MixUp, corruption)
-``on_parameters``  change the weights that a step runs with
-``on_dense``       change what a dense layer returns, before its ReLU (batch norm)
-``on_hidden``      change hidden units, after the ReLU (dropout)
-``penalty``        add to the loss (L1, L2, autoencoder, TANGOS, Deep Lasso, CASTLE)
-``folded``         change the network that predicts (batch norm)
-=================  ==================================================================================
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import jax
@@ -33,6 +21,7 @@ from numpy.typing import NDArray
 from castlereg.layout import Layout
 from castlereg.losses import Batch
 from castlereg.network import Parameters, select
+from castlereg.options import check_number
 
 
 class Own(NamedTuple):
@@ -60,7 +49,7 @@ class Pass(NamedTuple):
     nodes: Array | None  # (nodes run,), which nodes were run; None for all trained nodes
     node_share: Array  # (nodes run,), compensates for nodes that were not sampled
     cycles: Cycles | None  # of the whole graph, if nodes were sampled
-    node_weight: Array  # (nodes,), 1, or 0 for constant columns
+    node_weight: Array  # (nodes,), factor in reconstructions: 1, or 0 for constant columns
     null_loss: Array | None  # (nodes,), see castlereg.losses.cell_losses
     penalized: Array | None  # (channels, trained nodes), see castlereg.castle.l1_norm
     layout: Layout
@@ -81,6 +70,11 @@ class Regularizer:
     features_per_step: int | None = None  # features whose sub-networks each step trains, drawn at random; None for all
     terms: tuple[str, ...] = ()  # names of the penalty's terms, for the history
 
+    def __post_init__(self) -> None:
+        """Check the strengths; by default, they must not be negative."""
+        for name in self._field_names()[0]:
+            check_number(f"{type(self).__name__}'s {name}", getattr(self, name), least=0)
+
     def __init_subclass__(cls) -> None:
         # A regularizer is a pytree of its strengths, so a stack of them is one regularizer with arrays as strengths.
         jax.tree_util.register_pytree_with_keys(cls, cls._flatten, cls._unflatten)
@@ -96,7 +90,7 @@ class Regularizer:
         return ()
 
     def on_batch(self, batch: Batch, drawn: Any, layout: Layout) -> Batch:
-        """Change the rows of a step."""
+        """Change the rows of a step, as input noise does."""
         return batch
 
     def on_parameters(self, parameters: Parameters, drawn: Any) -> Parameters:
@@ -104,7 +98,7 @@ class Regularizer:
         return parameters
 
     def on_dense(self, z: Array, layer: int, weight: Array, sampled: Array | None, own: Own) -> tuple[Array, Own]:
-        """Change the outputs of hidden layer ``layer``, from 0, before the ReLU; also return the new own state.
+        """Change the outputs of hidden layer ``layer``, from 0, before the ReLU, and its own state (batch norm).
 
         ``z`` has shape (rows, nodes, width). ``weight`` is the weight of the rows, 0 for rows that only pad the batch.
         ``sampled`` holds the trained nodes that are in ``z``; None for all.
@@ -125,6 +119,7 @@ class Regularizer:
 
     @classmethod
     def _field_names(cls) -> tuple[list[str], list[str]]:
+        """Return the names of the strengths and of all other fields."""
         fields: Iterable[dataclasses.Field[Any]] = getattr(cls, "__dataclass_fields__", {}).values()
         strengths = [f.name for f in fields if f.type in (float, "float")]
         return strengths, [f.name for f in fields if f.name not in strengths]
@@ -138,9 +133,7 @@ class Regularizer:
     def _unflatten(cls, fixed: tuple[Any, ...], strengths: Iterable[Any]) -> Self:
         # Not by the constructor, which checks numbers: these may be arrays or tracers.
         self = object.__new__(cls)
-        strength_names, fixed_names = cls._field_names()
-        for name, value in zip([*strength_names, *fixed_names], [*strengths, *fixed], strict=True):
-            object.__setattr__(self, name, value)
+        self.__dict__.update(zip(itertools.chain(*cls._field_names()), [*strengths, *fixed], strict=True))
         return self
 
 
@@ -174,3 +167,10 @@ def check_regularizers(regularizers: Any, hidden_layer_sizes: tuple[int, ...] | 
     if duplicate is not None:
         raise ValueError(f"regularizers contains {duplicate} more than once; pass it once, with the strength you want")
     return checked
+
+
+def trained_nodes(regularizers: Sequence[Regularizer], layout: Layout) -> tuple[int, ...]:
+    """Return the nodes whose sub-networks are trained: the targets, or all when a regularizer needs them."""
+    if any(regularizer.needs_all_nodes for regularizer in regularizers):
+        return tuple(range(layout.n_nodes))
+    return layout.targets

@@ -3,38 +3,93 @@
 from __future__ import annotations
 
 import datetime
+import importlib.metadata
+import inspect
+import platform
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from castlereg import __version__
+from castlereg.causal.drawing import MOST_NODES, Box, Picture, edges_around, neighbourhood, picture
+from castlereg.causal.graph import KNOWN_DIRECTION, NOT_PROOF, CausalGraph
 from castlereg.estimators.base import NetworkEstimator, Seed, read_known_rows, seed_sequence
-from castlereg.estimators.castle import CastleOptions
-from castlereg.estimators.recipe import DEFAULT_RECIPE
 from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
-from castlereg.regularizers import Castle
-from castlereg.report.cross_fitting import PLAIN, is_pool, model_name, out_of_fold
-from castlereg.report.description import Column, Setting, settings_of, table_columns, versions
-from castlereg.report.graph_view import GraphContent, graph_content
-from castlereg.report.rivals import MOST_ROWS
-from castlereg.report.scores import COVERAGE, DRAWS, TargetScores, score_target
-from castlereg.report.training_curves import TrainingContent, training_content
+from castlereg.report.scores import Comparison, comparison
 from castlereg.report.what_if import WhatIfContent, what_if_content
-from castlereg.training import phases_for
+from castlereg.search.recipe import PAPER, Recipe
+from castlereg.table.targets import NumericTarget
+
+_MOST_LEVELS = 8
+_MOST_CURVES = 40  # networks; more curves overlap too much
+_MANY_EDGES = 200  # a drawing with more edges, and more than two edges per node, is not readable
+
+_Line = tuple[tuple[float, ...], tuple[float, ...]]  # epochs and values
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """Scores of the model on held-out rows."""
+class _TableColumn(NamedTuple):  # one column of the table, or a target
+    name: str
+    kind: str
+    is_target: bool
+    levels: tuple[str, ...] = ()  # the first few
+    n_levels: int = 0
+    missing: int = 0  # missing values
+    missing_share: float = 0.0  # of all rows
+    note: str = ""
+    importance: float | None = None  # None for targets, and if the model has no importances
 
-    folds: int
-    draws: int  # of the bootstrap
-    coverage: float  # of the intervals
-    targets: tuple[TargetScores, ...]
-    note: str  # how it was measured
+
+class _Curves(NamedTuple):  # one quantity over the epochs
+    title: str
+    unit: str
+    members: tuple[_Line, ...]  # one line per network
+    mean: _Line  # over the epochs in which all networks train
+    best: _Line  # a point per network, at the epoch that its weights come from
+
+
+class _Training(NamedTuple):  # number of epochs, losses and curves
+    n_networks: int
+    epochs: tuple[int, int]  # of the shortest and the longest training
+    best_epochs: tuple[int, int]  # earliest and latest; without a validation loss, the last epochs
+    validation_loss: float | None  # mean over networks, each at its best epoch; None if no rows were held out
+    curves: tuple[_Curves, ...]  # training objective and, if known, validation loss
+    parts: tuple[tuple[str, float], ...] = ()  # names and weights of the candidates that predict together
+
+
+class _Edge(NamedTuple):  # a row of the table of edges
+    cause: str
+    effect: str
+    weight: float
+    confidence: float | None  # probability of an edge between the two; None if not known
+    direction: float | None  # probability of this direction, given an edge; None if not known
+    directed: bool  # whether the direction is probable enough for an arrow head
+
+
+class _GraphView(NamedTuple):  # one drawing of a graph
+    key: str  # "all" or "neighbourhood"
+    picture: Picture  # its lines are the weakest first, so strong edges are drawn on top
+    ranks: tuple[int, ...]  # of the lines among the edges
+    nodes: tuple[tuple[str, Box], ...]  # names and boxes, from left to right
+    caption: str  # the nodes that are not drawn, and why; empty if all are drawn
+
+
+class _GraphContent(NamedTuple):  # table and drawings have the same edges
+    nodes: tuple[str, ...]
+    targets: tuple[str, ...]
+    edges: tuple[_Edge, ...]  # strongest first; in large graphs, only the strongest and those next to a target
+    n_edges: int  # of the graph
+    shown: int  # number of the strongest edges that are shown at first
+    views: tuple[_GraphView, ...]
+    first_view: str  # key of the view shown at first
+    summary: tuple[str, ...]  # lines
+    not_proof: str = NOT_PROOF
 
 
 @dataclass(frozen=True)
@@ -42,19 +97,18 @@ class ReportContent:
     """The content of a report."""
 
     title: str
-    model: str  # its name on the page
     estimator: str  # its class
     date: str
     n_rows: int
     n_columns: int
     targets: tuple[str, ...]
     seed: str  # of the model and of the report
-    evaluation: Evaluation | None  # None with evaluate=False
-    graph: GraphContent | None  # None for a model without a graph
+    evaluation: Comparison | None  # None with evaluate=False
+    graph: _GraphContent | None  # None for a model saved without rows and without a graph
     what_if: WhatIfContent | None  # None with what_if=False, without a graph, and for few rows
-    training: TrainingContent
-    columns: tuple[Column, ...]
-    settings: tuple[Setting, ...]
+    training: _Training
+    columns: tuple[_TableColumn, ...]
+    settings: tuple[tuple[str, str, bool], ...]  # option, value, whether it differs from the default
     versions: tuple[tuple[str, str], ...]  # names and versions of packages
 
 
@@ -62,7 +116,6 @@ def report_content(
     model: NetworkEstimator,
     X: ArrayLike,
     y: ArrayLike,
-    *,
     title: str | None = None,
     evaluate: bool = True,
     rivals: bool = True,
@@ -95,99 +148,139 @@ def report_content(
             "last step, and X as transformed by the steps before it"
         )
     check_is_fitted(model)
-    check_flag("evaluate", evaluate)
-    check_flag("rivals", rivals)
-    check_flag("what_if", what_if)
+    for name, flag in (("evaluate", evaluate), ("rivals", rivals), ("what_if", what_if)):
+        check_flag(name, flag)
     check_integer("cv", cv, least=2)
     fitted = model.model_
     truth = list(read_known_rows(model, X, y, fitted.target_kinds).targets)
     names = tuple(target.name for target in fitted.targets)
-    seed, seed_text = _seeds(model, random_state)
+    # The seed of the report is a number, so that the page can show it.
+    own = model.random_state
+    chosen = own if random_state is None and isinstance(own, int | np.integer) else random_state
+    seed = int(chosen if isinstance(chosen, int | np.integer) else seed_sequence(chosen).generate_state(1)[0])
+    seed_of_model = str(own) if isinstance(own, int | np.integer | None) else type(own).__name__
+    graph = getattr(model, "graph_", None)  # a model saved without rows may have none
+    options: dict[str, Any] = {"rivals": rivals, "cv": int(cv), "seed": seed, "verbose": shows_progress(verbose)}
+    packages = [(name, importlib.metadata.version(name)) for name in ("jax", "numpy", "scikit-learn")]
+    warmup = (model.recipe or Recipe()).filled(PAPER).warmup or 0
+    parts = tuple(zip(fitted.blend.names, fitted.blend.weights.tolist(), strict=True))
     return ReportContent(
         title=f"What predicts {' and '.join(names)}" if title is None else str(title),
-        model=model_name(model),
         estimator=type(model).__name__,
         date=(datetime.date.today() if date is None else date).isoformat(),
         n_rows=len(truth[0]),
         n_columns=model.n_features_in_,
         targets=names,
-        seed=seed_text,
-        evaluation=_evaluation(model, X, y, truth, rivals, int(cv), seed, shows_progress(verbose))
-        if evaluate
-        else None,
-        graph=None if fitted.graph is None else graph_content(fitted.graph),
-        what_if=what_if_content(model, X, y, len(truth[0]), seed) if what_if else None,
-        training=training_content(fitted.history, fitted.validation_loss, _warmup(model)),
-        columns=table_columns(fitted.preprocessing, len(truth[0])),
-        settings=settings_of(model),
-        versions=versions(),
+        seed=seed_of_model if seed_of_model == str(seed) else f"model {seed_of_model}, report {seed}",
+        evaluation=comparison(model, X, y, truth, **options) if evaluate else None,
+        graph=None if graph is None else _graph_content(graph),
+        what_if=what_if_content(model, X, y, len(truth[0]), seed) if what_if and graph is not None else None,
+        training=_training(fitted.history, fitted.validation_loss, warmup, parts),
+        columns=tuple(_table_columns(model, len(truth[0]))),
+        settings=tuple(_settings(model)),
+        versions=(("castlereg", __version__), *packages, ("Python", platform.python_version())),
     )
 
 
-def _warmup(model: NetworkEstimator) -> int:
-    """Return the number of first epochs that cannot be the best epoch."""
-    book = model.model_.folds
-    if book is not None and book.regularizers is not None:
-        regularizers = book.regularizers
-    elif isinstance(model, CastleOptions):
-        regularizers = (Castle(objective=model.objective),)
-    else:
-        regularizers = getattr(model, "regularizers", None) or ()  # None if the model file does not contain them
-    phases = phases_for(regularizers, int(model.max_epochs), (model.recipe or DEFAULT_RECIPE).warmup)
-    return sum(phase.epochs for phase in phases if not phase.counts)
+def _training(
+    history: pd.DataFrame, validation_loss: float, warmup: int = 0, parts: tuple[tuple[str, float], ...] = ()
+) -> _Training:
+    """Convert a history, one row per network and epoch, to curves; the first ``warmup`` epochs cannot be the best.
+
+    A validation loss of NaN means that the networks have the weights of the last epoch.
+    """
+    tables = history.pivot(index="epoch", columns="member", values=["objective", "validation_loss"])
+    validation = tables["validation_loss"]
+    lengths = history.groupby("member")["epoch"].max()
+    has_best = not np.isnan(validation_loss)
+    best = validation[validation.index > min(warmup, lengths.min() - 1)].idxmin() if has_best else lengths
+    drawn = best[:_MOST_CURVES]
+
+    def line(values: pd.Series) -> _Line:
+        return tuple(map(float, values.index)), tuple(values.tolist())
+
+    def curves(title: str, unit: str, table: pd.DataFrame) -> _Curves:
+        table = table.where(np.isfinite(table))
+        lines = tuple(line(table[member].dropna()) for member in drawn.index)
+        at_best = tuple(float(table.loc[epoch, member]) for member, epoch in drawn.items())
+        return _Curves(title, unit, lines, line(table.dropna().mean(axis=1)), (tuple(map(float, drawn)), at_best))
+
+    drawings = [curves("Training objective", "sum of all terms", tables["objective"])]
+    if has_best:
+        drawings.append(curves("Validation loss", "about 1 if the mean or the base rates are predicted", validation))
+    epochs, of_best = ((int(values.min()), int(values.max())) for values in (lengths, best))
+    return _Training(len(best), epochs, of_best, float(validation_loss) if has_best else None, tuple(drawings), parts)
 
 
-def _seeds(model: NetworkEstimator, random_state: Seed) -> tuple[int, str]:
-    """Return the seed of the report, and a text with this seed and that of the model."""
-    of_model = model.random_state
-    chosen = of_model if random_state is None and isinstance(of_model, int | np.integer) else random_state
-    sequence = seed_sequence(chosen)
-    seed = int(chosen if isinstance(chosen, int | np.integer) else sequence.generate_state(1)[0])
-    text = str(of_model) if isinstance(of_model, int | np.integer | None) else type(of_model).__name__
-    return seed, text if text == str(seed) else f"model {text}, report {seed}"
+def _table_columns(model: NetworkEstimator, n_rows: int) -> Iterator[_TableColumn]:
+    """List the targets, then the columns of a table with ``n_rows`` rows and their importances."""
+    kind: str
+    for target in model.model_.targets:
+        levels = [] if isinstance(target, NumericTarget) else target.classes.tolist()
+        kind = "numeric" if isinstance(target, NumericTarget) else target.node.kind
+        yield _TableColumn(target.name, kind, True, tuple(map(str, levels[:_MOST_LEVELS])), len(levels))
+    importances = getattr(model, "feature_importances_", None)  # without held-out rows there are none
+    for j, column in enumerate(model.model_.preprocessing.schema):
+        levels, importance = list(column.levels or ()), None if importances is None else float(importances[j])
+        kind = "constant" if column.constant and column.kind != "unusable" else column.kind
+        missing = column.missing, min(column.missing / n_rows, 1.0), column.note
+        first = tuple(map(str, levels[:_MOST_LEVELS]))
+        yield _TableColumn(column.name, kind, False, first, len(levels), *missing, importance)
 
 
-def _evaluation(
-    model: NetworkEstimator,
-    X: ArrayLike,
-    y: ArrayLike,
-    truth: list[NDArray[Any]],
-    rivals: bool,
-    cv: int,
-    seed: int,
-    verbose: bool,
-) -> Evaluation:
-    if cv > len(truth[0]):
-        raise ValueError(f"cv={cv} needs at least {cv} rows, but there are {len(truth[0])}: lower cv")
-    predictions, _ = out_of_fold(model, X, y, truth, rivals=rivals, cv=cv, seed=seed, verbose=verbose)
-    targets = tuple(
-        score_target(target, truth[k], {method: predicted[k] for method, predicted in predictions.items()}, seed)
-        for k, target in enumerate(model.model_.targets)
+def _settings(model: NetworkEstimator) -> Iterator[tuple[str, str, bool]]:
+    """List the options of an estimator in the order of its signature, in the same way in every run."""
+    values = model.get_params(deep=False)
+    if values["recipe"] is not None and values.get("search") not in ("fast", "best"):  # pools have other defaults
+        values["recipe"] = values["recipe"].filled(PAPER)
+    for name, parameter in inspect.signature(type(model)).parameters.items():
+        both = []
+        for value in (values[name], parameter.default):
+            is_generator = isinstance(value, np.random.Generator | np.random.RandomState)
+            both.append(type(value).__name__ if is_generator else re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value)))
+        yield name, both[0], both[0] != both[1]
+
+
+# --- the graph: a table of edges and two drawings -----------------------------------------------------
+
+
+def _graph_content(graph: CausalGraph) -> _GraphContent:
+    """List the edges of a graph and draw it."""
+    frame = graph.edges()
+    counted = edges_around(graph, graph.targets, graph.nodes).index  # 2 x nodes, and the targets' strongest
+    page = frame[(frame.index < _MANY_EDGES) | frame.index.isin(counted)].reset_index(drop=True)
+    known = page.astype(object).where(page.notna(), None)
+    edges = tuple(
+        _Edge(cause, effect, weight, confidence, direction, direction is None or direction >= KNOWN_DIRECTION)
+        for cause, effect, weight, confidence, direction in known.itertuples(index=False)
     )
-    notes = [f"Every row was predicted by networks trained on the other folds ({cv} folds)."]
-    if PLAIN in predictions:
-        same = "The plain network has the same folds, options and initial weights"
-        notes.append(f"{same}, but no regularizer except early stopping.")
-    if rivals:
-        notes.append(
-            "The random forest and gradient boosting are scikit-learn's (RandomForest with leaves of at least 3 rows, "
-            "HistGradientBoosting with early stopping), on the same folds and columns."
-        )
-        if len(truth[0]) * (cv - 1) > MOST_ROWS * cv:
-            notes.append(f"In each fold they were trained on at most {MOST_ROWS:,} rows, drawn at random.")
-        if model.class_weight is not None:
-            notes.append("They ignore class_weight, which gives their log loss an advantage.")
-    notes.append(
-        f"The {COVERAGE:.0%} intervals come from {DRAWS:,} draws of rows with replacement, the same for all methods: "
-        "they show how the scores would vary with other rows of the same kind, not with other initial weights."
+    blankets = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
+    near = [node for node in graph.nodes if node in blankets]
+    shown = 2 * len(graph.nodes)
+    for target in graph.targets:  # at least the first five edges of each
+        shown = max([shown, *(page.index[(page["cause"] == target) | (page["effect"] == target)][:5] + 1)])
+    return _GraphContent(
+        nodes=graph.names,
+        targets=graph.targets,
+        edges=edges,
+        n_edges=len(frame),
+        shown=int(min(shown, len(page))),
+        views=(
+            _view("all", graph, page, graph.nodes),
+            _view("neighbourhood", graph, page[page["cause"].isin(near) & page["effect"].isin(near)], near),
+        ),
+        first_view="neighbourhood" if len(graph.nodes) > MOST_NODES else "all",
+        summary=tuple(graph.summary().removesuffix(NOT_PROOF).rstrip("\n").split("\n")),
     )
-    book = model.model_.folds
-    if book is not None and is_pool(model):
-        notes.append("The whole search was repeated in every fold.")
-    elif book is not None:
-        strengths = ", ".join(f"{name}={value:g}" for name, value in book.results["params"][book.best].items())
-        notes.append(
-            f"Every fold used the regularization strengths that were chosen on all rows ({strengths or 'none'}), with "
-            f"{model.model_.networks.n_members} networks, so the scores of the model are slightly optimistic."
-        )
-    return Evaluation(cv, DRAWS, COVERAGE, targets, " ".join(notes))
+
+
+def _view(key: str, graph: CausalGraph, edges: pd.DataFrame, nodes: list[str]) -> _GraphView:
+    drawn, n_all = picture(graph, edges, nodes), len(graph.names)
+    rank = {(row.cause, row.effect): int(row.Index) for row in edges.itertuples()}
+    boxes = tuple(sorted(drawn.places.boxes.items(), key=lambda item: (item[1].x, item[1].y)))
+    near = (
+        f"{len(nodes)} of {n_all} nodes: the target, its strongest causes and effects, and the other causes of these."
+    )
+    rest = f"Not drawn: {len(nodes) - len(boxes)} columns without an edge on this page."
+    caption = " ".join([near] * (len(nodes) < n_all) + [rest] * (len(boxes) < len(nodes)))
+    return _GraphView(key, drawn, tuple(rank[line.cause, line.effect] for line in drawn.lines), boxes, caption)

@@ -5,31 +5,30 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-import json
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
 from castlereg.atomic_write import atomic_write
-from castlereg.causal.graph.drawing.svg import printable
-from castlereg.digits import number
+from castlereg.causal.drawing import dashes, edge_shape, printable, shortened
 from castlereg.estimators.base import NetworkEstimator, Seed
-from castlereg.report.charts import curve_chart, scatter_chart, whisker_chart
+from castlereg.evaluation import Interval, number
 from castlereg.report.content import ReportContent, report_content
-from castlereg.report.effect_chart import effect_chart
-from castlereg.report.graph_view import GraphContent
-from castlereg.report.what_if_answers import answers_at, data_for_script, table_rows
+from castlereg.report.what_if import Curve, Outcome, SetColumn
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_STYLES = ("page.css", "what_if.css")
-_SCRIPTS = ("page.js", "what_if.js")
+_LOG_FROM = 5.0  # values that differ by more than this factor need a logarithmic axis
+_ROW = 40.0  # height of a level
+_LABEL_LENGTH = 17  # characters of a level next to its row
 
 
 def write_report(
@@ -79,11 +78,6 @@ def write_report(
     verbose : bool, optional
         Show a progress bar; by default in a terminal or notebook.
 
-    Notes
-    -----
-    An estimator that chooses its regularization strengths by cross-validation is evaluated as the single estimator with
-    these strengths and the same number of networks; the page states this.
-
     Examples
     --------
     >>> import tempfile
@@ -96,20 +90,8 @@ def write_report(
     ...     page.name
     'report.html'
     """
-    page_template()  # raise for a missing package before training, not after it
-    content = report_content(
-        model,
-        X,
-        y,
-        title=title,
-        evaluate=evaluate,
-        rivals=rivals,
-        what_if=what_if,
-        cv=cv,
-        random_state=random_state,
-        date=date,
-        verbose=verbose,
-    )
+    _template()  # raise for a missing package before training, not after it
+    content = report_content(model, X, y, title, evaluate, rivals, what_if, cv, random_state, date, verbose)
     page = render(content).encode()
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -124,52 +106,51 @@ def render(content: ReportContent) -> str:
     The same content gives the same page. The page is self-contained: its content security policy blocks all external
     fonts, images, styles and scripts. Text from the data is escaped and never executed.
     """
-    style, script = map(_joined, (_STYLES, _SCRIPTS))
-    return page_template().render(
-        content=content,
-        style=style,
-        script=script,
-        # The content security policy allows only the script with this hash.
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        graph_data="" if content.graph is None else json_for_page(_graph_data(content.graph)),
-        what_if_data="" if content.what_if is None else json_for_page(data_for_script(content.what_if)),
+    folder, data = files("castlereg.report") / "templates", {}
+    style, script = (
+        "\n".join((folder / f"{name}.{kind}").read_text("utf-8") for name in ("page", "what_if"))
+        for kind in ("css", "js")
     )
+    if (graph := content.graph) is not None:
+        index = {name: i for i, name in enumerate(graph.nodes)}
+        data["graph"] = {
+            "nodes": [printable(name) for name in graph.nodes],
+            "targets": [index[name] for name in graph.targets],
+            "edges": [[index[edge.cause], index[edge.effect], *edge[2:]] for edge in graph.edges],
+            "shown": graph.shown,
+            "total": graph.n_edges,
+            "captions": {view.key: view.caption for view in graph.views},
+        }
+    if (asked := content.what_if) is not None:
+        columns = []
+        for column in asked.columns:
+            curves, n_values = [], len(column.values)
+            for curve, outcome in zip(column.curves, asked.outcomes, strict=True):
+                texts = [curve.answers(k) for k in range(n_values)]
+                curves.append({"texts": texts, "marks": _marks(column, curve, outcome)})
+            columns.append({"values": [printable(text) for text in column.values], "curves": curves})
+        data["what-if"] = {"columns": columns}
+    # The content security policy allows only the script with this hash.
+    script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _template().render(content=content, style=style, script=script, script_hash=script_hash, data=data)
 
 
-def _joined(names: Iterable[str]) -> str:
-    return "\n".join((files("castlereg.report") / "templates" / name).read_text("utf-8") for name in names)
-
-
-def json_for_page(data: Any) -> str:
-    r"""Return JSON that is safe in a script element: ASCII only, without ``<``, ``>`` and ``&``.
-
-    >>> json_for_page(["</script>"])
-    '["\\u003c/script\\u003e"]'
-    """
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
-
-
-def _graph_data(graph: GraphContent) -> dict[str, Any]:
-    """Return the data of the script; edges refer to nodes by index."""
-    index = {name: i for i, name in enumerate(graph.nodes)}
-    return {
-        "nodes": [printable(name) for name in graph.nodes],
-        "targets": [index[name] for name in graph.targets],
-        "edges": [
-            [index[e.cause], index[e.effect], e.weight, e.confidence, e.direction, e.directed] for e in graph.edges
-        ],
-        "shown": graph.shown,
-        "total": graph.n_edges,
-        "captions": {view.key: view.caption for view in graph.views},
-    }
+def _marks(column: SetColumn, curve: Curve, outcome: Outcome) -> list[list[float | None]]:
+    """Return the coordinates of each value and of its outcomes; those of levels are only that of the row."""
+    chart, effect = _effect_chart(column, curve, outcome), curve.effect
+    if column.is_levels:
+        return [[chart.y(position)] for position in column.positions]
+    marks = []
+    for k, position in enumerate(column.positions):
+        spread = effect.quantiles[k] if curve.effect.direction.is_known and not outcome.is_probability else ()
+        caused = effect.estimate[k] if curve.effect.direction.is_known else None
+        outcomes = (caused, effect.associated[k], curve.predicted[k], *spread)
+        marks.append([chart.x(position), *map(chart.y, outcomes)])
+    return marks
 
 
 @cache
-def page_template() -> Template:
-    """Load the template."""
+def _template() -> Template:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
@@ -183,26 +164,144 @@ def page_template() -> Template:
         # Only str itself: macros return Markup.
         finalize=lambda value: printable(value) if type(value) is str else value,
     )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False}  # a browser cannot read NaN
     environment.filters |= {
         "number": number,
         "weight": "{:#.3g}".format,
         "group": "{:,}".format,
-        "unturned": unturned,
-        "percent": _percent,
+        "percent": lambda value: "\N{EN DASH}" if value is None else f"{100 * value:.0f}%",
+        # Without control characters that would change the direction of the rest of the sentence.
+        "unturned": lambda text: re.sub("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text),
     }
-    functions = (scatter_chart, curve_chart, whisker_chart, effect_chart, table_rows, answers_at)
-    environment.globals |= {f.__name__: f for f in functions}
+    charts = (_scatter_chart, _curve_chart, _score_axis, _effect_chart, _value_ticks, _lines, _area)
+    environment.globals |= {f.__name__.lstrip("_"): f for f in (*charts, edge_shape, dashes)}
     return environment.get_template("page.html")
 
 
-def unturned(text: str) -> str:
-    r"""Remove bidirectional control characters, which would change the direction of the rest of the sentence.
-
-    >>> unturned("Into y: a\u202eb, c.")
-    'Into y: ab, c.'
-    """
-    return re.sub("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text)
+# --- axes and coordinates of the charts: the template draws marks and lines there -----------------------
 
 
-def _percent(value: float | None) -> str:
-    return "\N{EN DASH}" if value is None else f"{100 * value:.0f}%"
+class _Tick(NamedTuple):  # a mark on an axis: its coordinate and its label
+    at: float | None
+    label: str
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """The coordinates of values: ``low`` is at ``start``, and ``high`` at ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    is_log: bool = False
+
+    @classmethod
+    def around(cls, values: Iterable[float | None], start: float, end: float, *, is_log: bool = False) -> Self:
+        """Return an axis with a margin on both sides of the values, of which None and NaN are ignored."""
+        known = [value for value in values if value is not None and not math.isnan(value)]
+        low, high = min(known), max(known)
+        if is_log:
+            factor = (high / low) ** 0.04
+            return cls(low / factor, high * factor, start, end, True)
+        margin = 0.04 * (high - low) or 0.5 * abs(low) or 1.0
+        return cls(low - margin, high + margin, start, end)
+
+    def __call__(self, value: float | None) -> float | None:
+        """Return the coordinate of a value; None for None and NaN, where nothing is drawn."""
+        if value is None or math.isnan(value):
+            return None
+        low, high = self.low, self.high
+        if self.is_log:
+            low, high, value = math.log10(low), math.log10(high), math.log10(value)
+        return round(float(self.start + (value - low) / (high - low) * (self.end - self.start)), 1)
+
+    def ticks(self, count: int = 5, *, whole: bool = False) -> list[_Tick]:
+        """Return about ``count`` round numbers, and only whole ones if ``whole``."""
+        marks = (_powers if self.is_log else _round_numbers)(self.low, self.high, count)
+        chosen = [mark for mark in marks if not whole or mark == int(mark)]
+        return [_Tick(self(mark), f"{mark:,.6g}".replace("-", "\N{MINUS SIGN}")) for mark in chosen]
+
+
+def _round_numbers(low: float, high: float, count: int) -> list[float]:
+    raw = (high - low) / count
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(factor * size for factor in (1, 2, 2.5, 5, 10) if factor * size >= raw * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{k * step:.12g}") for k in range(first, last + 1)]
+
+
+def _powers(low: float, high: float, count: int) -> list[float]:
+    """Return 1, 2 and 5 times powers of ten, or only powers if these exceed ``count``."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    marks = [mark for k in powers for factor in (1, 2, 5) if low <= (mark := float(f"{factor}e{k}")) <= high]
+    tens = [mark for mark in marks if f"{mark:e}".startswith("1.0")]
+    return marks if len(marks) <= count + 1 else tens[:: math.ceil(len(tens) / count)] or marks[::2]
+
+
+class _Chart(NamedTuple):  # the size of a chart and its axes; the vertical one starts at the bottom
+    width: float
+    height: float
+    x: _Axis
+    y: _Axis
+
+
+def _scatter_chart(points: Sequence[tuple[float, float]]) -> _Chart:
+    """Return equal axes for points (true, predicted); perfect predictions lie on the diagonal."""
+    values = [value for point in points for value in point]
+    return _Chart(360, 330, _Axis.around(values, 52, 350), _Axis.around(values, 286, 10))
+
+
+def _curve_chart(curves: Sequence[tuple[Sequence[float], Sequence[float]]]) -> _Chart:
+    """Return the axes of curves over epochs, with a logarithmic one if the values span a large range."""
+    epochs, values = ([value for curve in curves for value in curve[part]] for part in (0, 1))
+    is_log = min(values) > 0 and max(values) / min(values) > _LOG_FROM
+    x = _Axis(min(epochs), max(*epochs, min(epochs) + 1), 52, 410)
+    return _Chart(420, 240, x, _Axis.around(values, 200, 10, is_log=is_log))
+
+
+def _score_axis(scores: Sequence[Interval]) -> _Axis:
+    return _Axis.around([end for score in scores for end in (score.low, score.high)], 12, 228)
+
+
+def _effect_chart(column: SetColumn, curve: Curve, outcome: Outcome) -> _Chart:
+    """Return the axes of an outcome: upwards over numbers, which increase to the right; to the right for levels."""
+    effect = curve.effect
+    values = [*effect.answer.low, *effect.answer.high, *effect.associated, *curve.predicted, outcome.now]
+    if curve.effect.direction.is_known:
+        values += [*effect.estimate, *effect.quantiles.ravel()]
+    n = len(column.values)
+    across = _Axis.around(values, 128, 430) if column.is_levels else _Axis.around(values, 246, 10)
+    if outcome.is_probability:
+        across = _Axis(max(across.low, -0.01), min(across.high, 1.01), across.start, across.end)
+    if column.is_levels:
+        return _Chart(440, _ROW * n + 36, across, _Axis(-0.5, n - 0.5, 8, _ROW * n + 8))
+    return _Chart(440, 274, _Axis(column.positions[0], column.positions[-1], 62, 422), across)
+
+
+def _value_ticks(column: SetColumn, chart: _Chart) -> list[_Tick]:
+    """Label levels by name, round numbers, and dates and a few distinct numbers at their values."""
+    if column.is_levels:
+        return [_Tick(chart.y(k), shortened(text, _LABEL_LENGTH)) for k, text in enumerate(column.values)]
+    is_plain = all(any(c.isdigit() for c in text) and " " not in text and "-" not in text for text in column.values)
+    n = len(column.values)
+    if is_plain and n > 6:
+        return chart.x.ticks()
+    chosen = range(0, n, max(1, (n - 1) // 3 if not is_plain else 1))
+    return [_Tick(chart.x(column.positions[k]), column.values[k]) for k in chosen]
+
+
+def _lines(chart: _Chart, x: Sequence[float], y: Sequence[float | None]) -> list[str]:
+    """Return points of polylines, interrupted where there is no value."""
+    parts: list[list[str]] = [[]]
+    for across, up in zip(map(chart.x, x), map(chart.y, y), strict=True):
+        if up is None:
+            parts.append([])
+        else:
+            parts[-1].append(f"{across},{up}")
+    return [" ".join(part) for part in parts if part]
+
+
+def _area(chart: _Chart, x: Sequence[float], low: Sequence[float], high: Sequence[float]) -> str:
+    """Return points of the polygon between two lines."""
+    return " ".join(_lines(chart, [*x, *reversed(x)], [*low, *reversed(high)]))

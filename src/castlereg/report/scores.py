@@ -1,31 +1,55 @@
-"""Scores of predictions with bootstrap intervals, and a verdict as a sentence."""
+"""Scores of the model and of simple rivals on rows that they were not trained on, and a verdict as a sentence."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
+from sklearn import ensemble
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import confusion_matrix
+from sklearn.model_selection import cross_val_predict
+from sklearn.utils import _safe_indexing
+from threadpoolctl import threadpool_limits
+from tqdm.auto import tqdm
 
-from castlereg.digits import Interval, decimals_of, number
-from castlereg.report.cross_fitting import GUESS, PLAIN
-from castlereg.table.targets import NumericTarget, Target
+from castlereg.estimators import NetworkClassifier, NetworkRegressor
+from castlereg.estimators.base import NetworkEstimator, read_features
+from castlereg.evaluation import COVERAGE, Array, Interval, bootstrap, decimals_of, measures_of, n_draws, number
+from castlereg.notices import FitWarning
+from castlereg.table.splits import Fold, cross_validation_folds
+from castlereg.table.targets import ClassTarget, NumericTarget, Target
 
-COVERAGE = 0.95
-DRAWS = 1000
+_PLAIN, _FOREST, _BOOSTING, _GUESS = "plain network", "random forest", "gradient boosting", "guess"
+
+_MOST_TRAINING_ROWS = 20_000  # of rivals; more rows take minutes
+_TREES = 100
+_MOST_ROWS_OF_TREE = 5_000  # in a forest
+_MIN_ROWS_IN_LEAF = 3
+_HELD_OUT = 0.1  # share of the rows that decide when boosting stops
 _MOST_POINTS = 1000  # more points overlap too much
+_MOST_RANKED = 5  # classes; with more, intervals of the AUROC of all methods take minutes
 _MOST_CLASSES = 20  # a larger confusion matrix is hard to read
 # Another seed changes the error of ten networks by about this share, and that of one by five times as much (measured on
 # the diabetes table); intervals over rows do not include this.
 _MATTERS = 0.01
-# For a class that is missing from the training rows of a fold; scikit-learn's log loss has the same limit.
-_LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+_MEASURES = {  # by whether the target is numeric: name, unit, key
+    True: (("Error", "share of the variance", "R2"), ("R²", "", "R2"), ("RMSE", "in the target's unit", "RMSE")),
+    False: (("Log loss", "nats", "log loss"), ("Accuracy", "share of rows", "accuracy"), ("AUROC", "", "AUROC")),
+}
+
+_Truth = list[NDArray[Any]]  # values of each target
+_Predictions = dict[str, list[Array]]  # by method, the model first: values (rows,) or probabilities (rows, classes)
 
 
-@dataclass(frozen=True)
-class Difference(Interval):
+@dataclasses.dataclass(frozen=True)
+class _Difference(Interval):
     """A score of the model minus that of another method, on the same rows."""
 
     method: str  # the other method
@@ -33,10 +57,7 @@ class Difference(Interval):
     verdict: str  # "better", "worse", "within noise" or "too small to matter"
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One measure of all methods."""
-
+class _Measure(NamedTuple):  # one measure of all methods
     name: str
     unit: str
     lower_is_better: bool
@@ -44,10 +65,7 @@ class Measure:
     scores: tuple[Interval, ...]  # one per method
 
 
-@dataclass(frozen=True)
-class Reliability:
-    """Rows whose predicted class had a probability between two bounds."""
-
+class _Tenth(NamedTuple):  # rows whose predicted class had a probability between two bounds
     low: float
     high: float
     rows: int
@@ -55,173 +73,244 @@ class Reliability:
     accuracy: float  # share of rows whose class is predicted correctly
 
 
-@dataclass(frozen=True)
-class TargetScores:
-    """Scores of all methods on one target."""
-
+class _MethodScores(NamedTuple):  # scores of all methods on one target
     target: str
     is_numeric: bool
     methods: tuple[str, ...]  # the model first, the guess last
-    measures: tuple[Measure, ...]  # the verdict is about the first
-    differences: tuple[Difference, ...]  # from each other method, in the first measure
+    measures: tuple[_Measure, ...]  # the verdict is about the first
+    differences: tuple[_Difference, ...]  # from each other method, in the first measure
     verdict: tuple[str, str]  # the score of the model; its comparison with the other methods
     points: tuple[tuple[float, float], ...] = ()  # numeric targets: true and predicted values of some rows
     classes: tuple[str, ...] = ()
     confusion: tuple[tuple[int, ...], ...] = ()  # rows by true and predicted class; empty for more than 20 classes
-    reliability: tuple[Reliability, ...] = ()
+    reliability: tuple[_Tenth, ...] = ()
 
     @property
-    def best_rival(self) -> Difference | None:
+    def best_rival(self) -> _Difference | None:
         """The difference from the best of the other trained methods; None if there is only the guess."""
         rivals = zip(self.measures[0].scores[1:-1], self.differences, strict=False)
         return min(rivals, key=lambda pair: pair[0].value, default=(None, None))[1]
 
 
-def score_target(
-    target: Target, truth: NDArray[Any], predictions: dict[str, NDArray[np.float64]], seed: int
-) -> TargetScores:
-    """Score all methods on one target; predictions are by method, the model first; the seed is for the bootstrap.
+class Comparison(NamedTuple):
+    """Scores of the model and of the other methods on held-out rows."""
 
-    >>> y = np.array([1.0, 2.0, 3.0, 4.0])
-    >>> target = NumericTarget.fit(y, "y")
-    >>> scores = score_target(target, y, {"CASTLE": y + 0.5, "guess": np.full(4, 2.5)}, seed=0)
-    >>> [round(score.value, 3) for score in scores.measures[0].scores]
-    [0.2, 1.0]
+    coverage: float  # of the intervals
+    targets: tuple[_MethodScores, ...]
+    note: str  # how it was measured
+
+
+def comparison(
+    model: NetworkEstimator, X: Any, y: Any, truth: _Truth, *, rivals: bool, cv: int, seed: int, verbose: bool
+) -> Comparison:
+    """Cross-validate the model, the plain network and the rivals on the same folds, and score them on each target."""
+    predictions = _out_of_fold(model, X, y, truth, rivals=rivals, cv=cv, seed=seed, verbose=verbose)
+    targets = tuple(
+        _score_target(target, truth[k], {method: predicted[k] for method, predicted in predictions.items()}, seed)
+        for k, target in enumerate(model.model_.targets)
+    )
+    n_rows = len(truth[0])
+    note = f"Every row was predicted by networks trained on the other folds ({cv} folds"
+    note += "; a search was repeated in every fold)." if hasattr(model, "cv") else ")."
+    if _PLAIN in predictions:
+        note += " The plain network has the same folds, options and initial weights, but no regularizer except early "
+        note += "stopping."
+    if rivals:
+        note += (
+            " The random forest and gradient boosting are scikit-learn's (RandomForest with leaves of at least 3 rows, "
+            "HistGradientBoosting with early stopping), on the same folds and columns."
+        )
+        if n_rows * (cv - 1) > _MOST_TRAINING_ROWS * cv:
+            note += f" In each fold they were trained on at most {_MOST_TRAINING_ROWS:,} rows, drawn at random."
+        if model.class_weight is not None:
+            note += " They ignore class_weight, which gives their log loss an advantage."
+    note += (
+        f" The {COVERAGE:.0%} intervals come from {n_draws(n_rows):,} draws of rows with replacement, the same for all "
+        "methods: they show how the scores would vary with other rows of the same kind, not with other initial weights."
+    )
+    return Comparison(COVERAGE, targets, note)
+
+
+# --- predictions of rows that were left out -----------------------------------------------------------
+
+
+def _out_of_fold(
+    model: NetworkEstimator, X: Any, y: Any, truth: _Truth, *, rivals: bool, cv: int, seed: int, verbose: bool
+) -> _Predictions:
+    """Train each method on all folds but one and predict the held-out fold; return a prediction of every row.
+
+    Both networks start from the same weights in each fold. Rivals read the columns in the same way as the model. The
+    guess is the mean or the base rates of the training rows.
     """
-    methods, by_method = tuple(predictions), list(predictions.values())
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
+    targets, n_rows = model.model_.targets, len(truth[0])
+    folds = _folds(targets, truth, cv, seed)
+    is_castle = "castle" in model.get_params(deep=False)
+    networks = {"CASTLE" if is_castle else "this model": _unfitted(model)}
+    if is_castle or model.get_params()["regularizers"]:
+        networks[_PLAIN] = _plain_network(model)
+    categorical = np.array([column.kind == "categorical" for column in model.model_.preprocessing.schema])
+    seeds, predictions = np.random.SeedSequence(seed).generate_state(cv).tolist(), _Predictions()
+    shapes = [n_rows if isinstance(target, NumericTarget) else (n_rows, len(target.classes)) for target in targets]
+    n_fits = cv * len(networks) + 2 * rivals * len(targets)
+    with tqdm(total=n_fits, desc="cross-fitting", unit="fit", disable=not verbose) as bar:
+        for name, network in networks.items():
+            predictions[name] = [np.zeros(shape) for shape in shapes]
+            network.set_params(categorical_features=np.flatnonzero(categorical).tolist())  # as read from all rows
+            for (train, held_out), of_fold in zip(folds, seeds, strict=True):
+                fitted = clone(network).set_params(random_state=of_fold)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", FitWarning)  # shown when the model was fitted
+                    fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
+                predicted = fitted.model_.predict(read_features(fitted, _safe_indexing(X, held_out)))
+                for k, (target, known) in enumerate(zip(targets, fitted.model_.targets, strict=True)):
+                    entries: Any = held_out
+                    if isinstance(target, ClassTarget):  # a rare class may be missing from the fold
+                        entries = np.ix_(held_out, np.searchsorted(target.classes, known.classes))
+                    predictions[name][k][entries] = predicted[k]
+                bar.update()
+        cells = model.model_.cells(read_features(model, X)) if rivals else np.empty((n_rows, 0))
+        for target, values in zip(targets, truth, strict=True):
+            for name, predicted in _rival_predictions(target, cells, values, folds, categorical, seed, rivals).items():
+                predictions.setdefault(name, []).append(predicted)
+            bar.update(2 * rivals)
+    return predictions
+
+
+def _folds(targets: Sequence[Target], truth: _Truth, cv: int, seed: int) -> list[Fold]:
+    """Return random folds, stratified by the first target with classes if one of these has enough rows."""
+    classes = None if isinstance(targets[0], NumericTarget) else targets[0].codes(truth[0])
+    if classes is not None and np.bincount(classes).max() < cv:
+        classes = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about a class with fewer rows than folds
+        return cross_validation_folds(cv, len(truth[0]), seed=seed, classes=classes)
+
+
+def _unfitted(model: NetworkEstimator) -> NetworkEstimator:
+    """Return the estimator to train in each fold; a search is part of it."""
+    options = model.get_params(deep=False)
+    if options.get("regularizers", ()) is None:
+        raise ValueError(
+            f"this {type(model).__name__} cannot be evaluated, because this trains it again and its file does not "
+            "contain its regularizers: pass evaluate=False, or write the report before saving the model"
+        )
+    unfitted: NetworkEstimator = clone(model).set_params(verbose=False)
+    if model.model_.folds is not None and not isinstance(options.get("cv"), int | None):
+        train, held_out = model.model_.folds.folds[0]  # a splitter might need groups or all rows
+        unfitted.set_params(cv=max(2, round((len(train) + len(held_out)) / len(held_out))))
+    return unfitted
+
+
+def _plain_network(model: NetworkEstimator) -> NetworkEstimator:
+    """Return an unfitted network with the same options but no regularizer except early stopping."""
+    network = (NetworkRegressor if model.target_kind == "numbers" else NetworkClassifier)()
+    options: dict[str, Any] = model.get_params(deep=False)
+    options |= {"regularizers": (), "verbose": False, "n_members": model.model_.networks.n_members}
+    if model.recipe is not None:  # with refit, CASTLE would select the columns
+        options["recipe"] = dataclasses.replace(model.recipe, refit=False)
+    return network.set_params(**{name: options[name] for name in network.get_params(deep=False) if name in options})
+
+
+def _rival_predictions(
+    target: Target, cells: Array, values: Any, folds: list[Fold], categorical: Any, seed: int, trees: bool = True
+) -> dict[str, Array]:
+    """Cross-validate scikit-learn's random forest, gradient boosting and, as the guess, a constant prediction.
+
+    Cells are numbers and level indices, -1 for an unknown level and NaN for missing values, which both trees support.
+    Columns marked as categorical have levels without an order; the forest splits them in the order of their indices.
+    """
+    rng, most = np.random.default_rng(seed), _MOST_TRAINING_ROWS
+    folds = [(rng.permutation(train)[:most] if len(train) > most else train, held_out) for train, held_out in folds]
+    # Boosting cannot bin a column without values.
+    empty = np.any([np.isnan(cells[train]).all(axis=0) for train, _ in folds], axis=0)
+    cells, fewest = np.where(empty, 0.0, cells), min(len(train) for train, _ in folds)
+    forest: dict[str, Any] = {"n_estimators": _TREES, "min_samples_leaf": _MIN_ROWS_IN_LEAF, "random_state": seed}
+    forest["max_samples"] = min(_MOST_ROWS_OF_TREE / fewest, 1.0)
+    boosting = {"categorical_features": categorical, "random_state": seed}
+    method, models = "predict", dict[str, Any]()
     if isinstance(target, NumericTarget):
-        measures, draws = _of_numbers(target, truth.astype(np.float64), by_method, rng)
-        differences = _differences(methods, draws)
-        unit = " of the variance" if target.loss is None else " of a constant's loss"
-        verdict = _verdict(methods[0], measures[0], differences, unit)
-        shown = np.sort(rng.choice(len(truth), min(len(truth), _MOST_POINTS), replace=False))
-        points = tuple(zip(truth[shown].tolist(), by_method[0][shown].tolist(), strict=True))
-        return TargetScores(target.name, True, methods, measures, differences, verdict, points)
-    codes, probabilities = target.codes(truth), by_method[0]
-    measures, draws = _of_classes(codes, by_method, rng)
-    differences = _differences(methods, draws)
-    counts = confusion_matrix(codes, probabilities.argmax(axis=1), labels=np.arange(len(target.classes)))
-    return TargetScores(
-        target.name,
-        False,
-        methods,
-        measures,
-        differences,
-        _verdict(methods[0], measures[0], differences),
-        classes=tuple(map(str, target.classes.tolist())),
-        confusion=tuple(map(tuple, counts.tolist())) if len(counts) <= _MOST_CLASSES else (),
-        reliability=reliability(codes, probabilities),
-    )
+        models[_FOREST] = ensemble.RandomForestRegressor(**forest, max_features=1 / 3)
+        models[_BOOSTING] = ensemble.HistGradientBoostingRegressor(**boosting, early_stopping=_HELD_OUT * fewest >= 2)
+        models[_GUESS] = DummyRegressor()
+    else:
+        method, values = "predict_proba", target.codes(values)
+        counts = np.bincount(values, minlength=len(target.classes))
+        # The rows for early stopping must contain every class, and so must the other rows.
+        stops_early = bool(counts.min() >= 2 * len(folds) and _HELD_OUT * fewest >= len(counts))
+        models[_FOREST] = ensemble.RandomForestClassifier(**forest)
+        models[_BOOSTING] = ensemble.HistGradientBoostingClassifier(**boosting, early_stopping=stops_early)
+        models[_GUESS] = DummyClassifier(strategy="prior")
+    predictions = {}
+    # One thread, because on tables of this size more threads are slower; without warnings of rare classes.
+    with threadpool_limits(1, "openmp"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in models if trees else [_GUESS]:
+            predictions[name] = cross_val_predict(models[name], cells, values, cv=folds, method=method)
+    if trees and not isinstance(target, NumericTarget):
+        # Add one tree that predicts the base rates, because all trees may be certain of a wrong class.
+        predictions[_FOREST] = (_TREES * predictions[_FOREST] + predictions[_GUESS]) / (_TREES + 1)
+    return predictions
 
 
-def _of_numbers(
-    target: NumericTarget,
-    truth: NDArray[np.float64],
-    predictions: list[NDArray[np.float64]],
-    rng: np.random.Generator,
-) -> tuple[tuple[Measure, ...], NDArray[np.float64]]:
-    """Return the error as a share of the variance, R² and RMSE; and the error in all rows and in each draw.
-
-    The error of a target with its own loss is that loss, divided by the loss of a constant prediction.
-    """
-    spread = truth.std()
-    squares = [((truth - predicted) / spread) ** 2 for predicted in predictions]
-    centred = (truth - truth.mean()) / spread
-    n, constant = len(predictions), target.predicted(target.constant(truth))
-    losses = [target.errors_of_predictions(predicted, truth) for predicted in (*predictions, constant)]
-    sums = _resampled(np.column_stack([*squares, centred, centred**2, *losses]), rng)
-    variance = sums[:, n + 1] - sums[:, n] ** 2
-    # A draw from few rows may contain only one value: its variance is zero, and it is left out.
-    variance = np.where(variance > 1e-9, variance, np.nan)
-    shares, errors = sums[:, :n] / variance[:, None], np.sqrt(sums[:, :n]) * spread
-    first, unit = shares, "share of the variance"
-    if target.loss is not None:
-        first = sums[:, n + 2 : -1] / np.where(sums[:, -1:] > 0, sums[:, -1:], np.nan)
-        unit = "loss as a share of a constant's"
-    return (
-        _measure("Error", unit, True, first),
-        _measure("R²", "", False, 1 - shares),
-        _measure("RMSE", "in the target's unit", True, errors),
-    ), first
+# --- scores and verdicts ------------------------------------------------------------------------------
 
 
-def _of_classes(
-    codes: NDArray[np.int64], predictions: list[NDArray[np.float64]], rng: np.random.Generator
-) -> tuple[tuple[Measure, ...], NDArray[np.float64]]:
-    """Return log loss and accuracy; and the log loss in all rows and in each draw."""
-    rows = np.arange(len(codes))
-    losses = [-np.log(np.maximum(predicted[rows, codes], _LEAST_PROBABILITY)) for predicted in predictions]
-    right = [(predicted.argmax(axis=1) == codes).astype(np.float64) for predicted in predictions]
-    sums = _resampled(np.column_stack([*losses, *right]), rng)
-    n = len(predictions)
-    return (
-        _measure("Log loss", "nats", True, sums[:, :n]),
-        _measure("Accuracy", "share of rows", False, sums[:, n:]),
-    ), sums[:, :n]
+def _score_target(target: Target, truth: NDArray[Any], predictions: dict[str, Array], seed: int) -> _MethodScores:
+    """Score all methods on one target; predictions are by method, the model first; the seed is for the bootstrap."""
+    methods, predicted, n = tuple(predictions), list(predictions.values()), len(predictions)
+    is_numeric = isinstance(target, NumericTarget)
+    truth = truth.astype(np.float64) if isinstance(target, NumericTarget) else target.codes(truth)
+    auroc = not isinstance(target, NumericTarget) and len(target.classes) <= _MOST_RANKED
+    kinds = _MEASURES[is_numeric][: None if is_numeric or auroc else 2]
+    unit = " of the variance" if is_numeric else ""
+    if isinstance(target, NumericTarget) and target.loss is not None:
+        kinds = (("Error", "loss as a share of a constant's", "D2"), *kinds[1:])
+        unit = " of a constant's loss"
+
+    def measured(counts: Array) -> Array:
+        by_method = [measures_of(target, truth, values, counts, auroc=auroc) for values in predicted]
+        rows = [1 - m[key] if name == "Error" else m[key] for name, _, key in kinds for m in by_method]
+        return np.stack([*rows, *(rows[0] - other for other in rows[1:n])])
+
+    seeds = np.random.SeedSequence(seed, spawn_key=(2,))
+    intervals = bootstrap(measured, len(truth), seeds)
+    measures = []
+    for k, (name, of_unit, _) in enumerate(kinds):
+        of_methods = tuple(intervals[k * n : (k + 1) * n])
+        is_loss = name in ("Error", "RMSE", "Log loss")
+        measures.append(_Measure(name, of_unit, is_loss, decimals_of(of_methods), of_methods))
+    paired = zip(methods[1:], intervals[len(kinds) * n :], measures[0].scores[1:], strict=True)
+    differences = tuple(_judged(*of_method) for of_method in paired)
+    details: dict[str, Any]
+    if isinstance(target, NumericTarget):
+        rows = np.random.default_rng(seeds.spawn(1)[0]).permutation(len(truth))[:_MOST_POINTS]
+        details = {"points": tuple(zip(truth[rows].tolist(), predicted[0][rows].tolist(), strict=True))}
+    else:
+        counts = confusion_matrix(truth, predicted[0].argmax(axis=1), labels=np.arange(len(target.classes)))
+        details = {
+            "classes": tuple(map(str, target.classes.tolist())),
+            "confusion": tuple(map(tuple, counts.tolist())) if len(counts) <= _MOST_CLASSES else (),
+            "reliability": _reliability(truth, predicted[0]),
+        }
+    verdict = _verdict(methods[0], measures[0], differences, unit)
+    return _MethodScores(target.name, is_numeric, methods, tuple(measures), differences, verdict, **details)
 
 
-def _resampled(values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Average values, shape (rows, values), over all rows, then over each draw of rows: shape (1 + draws, values).
-
-    A draw uses the same rows for all columns, so differences between columns are paired.
-    """
-    n = len(values)
-    draws = [np.bincount(rng.integers(n, size=n), minlength=n) @ values / n for _ in range(DRAWS)]
-    return np.array([values.mean(axis=0), *draws])
-
-
-def _measure(name: str, unit: str, lower_is_better: bool, values: NDArray[np.float64]) -> Measure:
-    scores = tuple(_interval(column) for column in values.T)
-    return Measure(name, unit, lower_is_better, decimals_of(scores), scores)
-
-
-def _interval(values: NDArray[np.float64]) -> Interval:
-    low, high = np.nanquantile(values[1:], [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
-    return Interval(float(values[0]), float(low), float(high))
-
-
-def _differences(methods: tuple[str, ...], values: NDArray[np.float64]) -> tuple[Difference, ...]:
-    """Compare the first method with each other method; values have shape (1 + draws, n): all rows, then each draw."""
-    return tuple(
-        judged(method, _interval(values[:, 0] - values[:, k]), float(values[0, k]))
-        for k, method in enumerate(methods[1:], 1)
-    )
-
-
-def judged(method: str, difference: Interval, score: float) -> Difference:
-    """Judge the difference from the score of another method; low scores are better.
-
-    The interval is judged as displayed: a bound shown as 0.000 counts as zero.
-
-    >>> judged("plain network", Interval(-0.004, -0.0079, -0.0001), 0.5).verdict
-    'too small to matter'
-    >>> judged("plain network", Interval(0.012, 0.003, 0.021), 0.5).verdict
-    'worse'
-    """
+def _judged(method: str, difference: Interval, score: Interval) -> _Difference:
+    """Judge the difference from the score of another method, as displayed: a bound shown as 0.000 counts as zero."""
     decimals = decimals_of([difference])
-    if 0 in (round(difference.low, decimals), round(difference.high, decimals)):
-        decimals += 1
+    decimals += 0 in (round(difference.low, decimals), round(difference.high, decimals))
     low, high = round(difference.low, decimals), round(difference.high, decimals)
     if low <= 0 <= high:
         verdict = "within noise"
-    elif abs(difference.value) < _MATTERS * score:
+    elif abs(difference.value) < _MATTERS * score.value:
         verdict = "too small to matter"
     else:
         verdict = "better" if high < 0 else "worse"
-    return Difference(difference.value, difference.low, difference.high, method, decimals, verdict)
+    return _Difference(difference.value, difference.low, difference.high, method, decimals, verdict)
 
 
-def with_interval(score: Interval, decimals: int, unit: str = "") -> str:
-    """Format a score, its unit and its interval.
-
-    >>> with_interval(Interval(0.47, 0.41, 0.55), 2)
-    '0.47 [0.41, 0.55]'
-    """
-    return f"{number(score.value, decimals)}{unit} [{number(score.low, decimals)}, {number(score.high, decimals)}]"
-
-
-_IN_WORDS = {PLAIN: "the plain network", "random forest": "the random forest", "gradient boosting": "gradient boosting"}
+_IN_WORDS = {_PLAIN: "the plain network", _FOREST: "the random forest", _BOOSTING: "gradient boosting"}
 _COMPARED = {
     "worse": "worse than",
     "within noise": "not clearly different from",
@@ -230,37 +319,23 @@ _COMPARED = {
 }
 
 
-def _verdict(model: str, measure: Measure, differences: tuple[Difference, ...], unit: str = "") -> tuple[str, str]:
+def _verdict(model: str, measure: _Measure, differences: tuple[_Difference, ...], unit: str = "") -> tuple[str, str]:
     """Return sentences on the score of the model and its comparison with the others, better ones first."""
-    name = measure.name.lower()
-    first = f"{model[0].upper()}{model[1:]}'s {name} is {with_interval(measure.scores[0], measure.decimals, unit)}."
-    in_words = _IN_WORDS | {GUESS: "predicting the mean" if unit else "predicting the base rates"}
-    parts = []
-    for verdict, words in _COMPARED.items():
-        others = [in_words[difference.method] for difference in differences if difference.verdict == verdict]
-        if others:
-            parts.append(f"{words} {_listed(others)}")
-    return first, f"On the same rows it is {'; and '.join(['; '.join(parts[:-1]), parts[-1]][-len(parts) :])}."
+    value, low, high = (number(x, measure.decimals) for x in dataclasses.astuple(measure.scores[0]))
+    first = f"{model[0].upper()}{model[1:]}'s {measure.name.lower()} is {value}{unit} [{low}, {high}]."
+    in_words = _IN_WORDS | {_GUESS: "predicting the mean" if unit else "predicting the base rates"}
+
+    def listed(parts: list[str], comma: str, last: str) -> str:
+        return last.join([comma.join(parts[:-1]), parts[-1]][-len(parts) :])
+
+    others = {v: [in_words[d.method] for d in differences if d.verdict == v] for v in _COMPARED}
+    parts = [f"{words} {listed(others[v], ', ', ' and ')}" for v, words in _COMPARED.items() if others[v]]
+    return first, f"On the same rows it is {listed(parts, '; ', '; and ')}."
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def reliability(codes: NDArray[np.int64], probabilities: NDArray[np.float64]) -> tuple[Reliability, ...]:
-    """Compare the probability of the predicted class with its accuracy, by tenths of the probability.
-
-    Tenths without rows are left out.
-
-    >>> probabilities = np.array([[0.95, 0.05], [0.91, 0.09], [0.4, 0.6]])
-    >>> tenths = reliability(np.array([0, 1, 1]), probabilities)
-    >>> [(tenth.rows, round(tenth.probability, 2), tenth.accuracy) for tenth in tenths]
-    [(1, 0.6, 1.0), (2, 0.93, 0.5)]
-    """
-    highest, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == codes
-    tenth = np.minimum((highest * 10 + 1e-9).astype(np.int64), 9)
-    return tuple(
-        Reliability(t / 10, (t + 1) / 10, int(rows.sum()), float(highest[rows].mean()), float(right[rows].mean()))
-        for t in range(10)
-        if (rows := tenth == t).any()
-    )
+def _reliability(codes: NDArray[np.int64], probabilities: Array) -> tuple[_Tenth, ...]:
+    """Compare the probability of the predicted class with its accuracy, by tenths of the probability with rows."""
+    highest = probabilities.max(axis=1)
+    rows = pd.DataFrame({"probability": highest, "accuracy": probabilities.argmax(axis=1) == codes})
+    tenths = rows.groupby(np.minimum((highest * 10 + 1e-9).astype(np.int64), 9))
+    return tuple(_Tenth(int(t) / 10, (int(t) + 1) / 10, len(some), *some.mean()) for t, some in tenths)

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.utils import _safe_indexing
 
-from castlereg.causal.structural import Effect, FittedWorld
-from castlereg.causal.structural.effects import measured
-from castlereg.causal.structural.variables import Variable
-from castlereg.digits import Interval, decimals_of
+from castlereg.causal import Effect, FittedWorld
+from castlereg.causal.effects import measured
+from castlereg.causal.variables import Variable
 from castlereg.estimators.base import NetworkEstimator, read_features
-from castlereg.explanation.partial_dependence import mean_predictions
-from castlereg.report.set_values import as_asked, as_text, codes_to_set
-from castlereg.table.schema import ColumnSchema
+from castlereg.evaluation import Array, Interval, decimals_of, number
+from castlereg.search.held_out import evenly
 
-Array = NDArray[np.float64]
-
-MOST_COLUMNS = 12  # on the page
-MOST_OUTCOMES = 6
-DRAWS = 30  # of graphs and rows
-COVERAGE = 0.9
-FEWEST_ROWS = 50  # for a panel
-MOST_ROWS = 2000  # for fitting the equations
+_DRAWS = 30  # of graphs and rows
+_NOT_KNOWN = "not known"
+_MOST_COLUMNS = 12  # on the page
+_MOST_OUTCOMES = 6
+_COVERAGE = 0.9
+_FEWEST_ROWS = 50  # for a panel
+_MOST_ROWS = 2000  # for fitting the equations
+_ROWS_OF_PREDICTIONS = 150  # evenly spaced, for mean predictions
 _FIRST_VALUES, _FIRST_DRAWS = 5, 10  # per column, to rank the columns when there are too many to compute each in full
+_MOST_LEVELS = 12
+_VALUES = 20  # of a number
+_TAIL = 0.025  # share of the rows below the lowest and above the highest value
 
 
 @dataclass(frozen=True)
@@ -36,41 +40,71 @@ class Outcome:
     target: str
     text: str
     now: float  # in the unchanged rows
-    is_probability: bool
+    level: Any = None  # None for numbers
+    index: tuple[int, int] = (0, 0)  # of the target and of its class
+    spread: float = 1.0  # in the unchanged rows
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether the outcome is the probability of a class."""
+        return self.level is not None
 
 
-@dataclass(frozen=True)
+class _Answers(NamedTuple):  # texts that the panel shows for one value
+    caused: str
+    associated: str
+    predicted: str
+    distribution: str  # empty for probabilities
+
+
+@dataclass(frozen=True, eq=False)
 class Curve:
-    """An outcome over the values of a column; tuples of numbers have one for each value."""
+    """An outcome over the values of a column."""
 
-    is_known: bool  # whether the graphs agree on the direction
-    share: float  # of the graphs that have a path to the outcome
-    path: str  # the same as a sentence
-    remark: str  # why the direction is not known; empty if it is known
-    notes: tuple[str, ...]  # further remarks on this column
-    caused: tuple[float, ...]  # if every row is set to the value
-    low: tuple[float, ...]  # of the band around the caused outcome
-    high: tuple[float, ...]
-    associated: tuple[float | None, ...]  # in rows with this value; None if there are none
-    predicted: tuple[float, ...]  # mean prediction of the model if only this column is set
-    quantiles: tuple[tuple[float, ...], ...]  # over the rows when set to the value; empty for probabilities
+    effect: Effect  # if every row is set to a value; and the mean of the rows that have it
+    predicted: Array  # mean prediction of the model if only this column is set
     decimals: int  # to show
 
+    def answers(self, k: int) -> _Answers:
+        """Format the caused, associated and predicted outcome for a value."""
+        effect = self.effect
 
-@dataclass(frozen=True)
+        def text(value: float) -> str:
+            return "no such rows" if np.isnan(value) else number(value, self.decimals)
+
+        caused = f"{text(effect.estimate[k])} ({text(effect.answer.low[k])} to {text(effect.answer.high[k])})"
+        distribution = ""
+        if effect.level is None:
+            lowest, low, _, high, highest = map(text, effect.quantiles[k])
+            distribution = f"50% of the rows from {low} to {high}, 90% from {lowest} to {highest}"
+        if not self.effect.direction.is_known:
+            caused, distribution = _NOT_KNOWN, distribution and _NOT_KNOWN
+        return _Answers(caused, text(effect.associated[k]), text(self.predicted[k]), distribution)
+
+
+@dataclass(frozen=True, eq=False)
 class SetColumn:
     """A column that can be set."""
 
     name: str
     values: tuple[str, ...]
-    positions: tuple[float, ...]  # of the values on an axis; empty for levels
+    positions: tuple[float, ...]  # of the values on an axis
+    is_levels: bool
     note: str  # on levels that are left out; empty if none are
     curves: tuple[Curve, ...]  # one for each outcome
 
+    def table_rows(self, curve: Curve) -> tuple[int, int]:
+        """Choose two values for the table: the ends of a range, or the levels with the lowest and highest outcome."""
+        if not self.is_levels:
+            return 0, len(self.values) - 1
+        outcomes = curve.effect.estimate if curve.effect.direction.is_known else curve.effect.associated
+        order = np.argsort(outcomes, kind="stable")  # with NaN last
+        return int(order[0]), int(order[np.isfinite(outcomes).sum() - 1])
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class WhatIfContent:
-    """The content of the what-if panel."""
+    """The content of the panel."""
 
     outcomes: tuple[Outcome, ...]
     columns: tuple[SetColumn, ...]  # largest effects first
@@ -83,173 +117,151 @@ class WhatIfContent:
     caveats: tuple[str, ...]  # that apply to all answers
 
 
-class _Question(NamedTuple):
-    """An outcome, and how to find it in the structural model and in the predictions."""
-
-    outcome: Outcome
-    target: int
-    level: Any  # None for numbers
-    code: int
-    spread: float  # in the unchanged rows
-
-
 def what_if_content(
     model: NetworkEstimator, X: ArrayLike, y: ArrayLike, n_rows: int, seed: int
 ) -> WhatIfContent | None:
-    """Estimate the effects on the targets of setting columns, one column at a time.
+    """Estimate the effects on the targets of setting columns, one column at a time, on the graph of the model.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    X, y : array-like
-        The table that the model was fitted on.
-    n_rows : int
-        Number of rows of the table.
-    seed : int
-        Seed for the draws of graphs and rows.
-
-    Returns
-    -------
-    WhatIfContent or None
-        None for a model without a graph, for fewer than 50 rows, and if no column varies.
+    ``X`` and ``y`` are the table that the model was fitted on; the seed is for the draws of graphs and rows. None for
+    fewer than 50 rows, and if no column varies.
     """
-    if model.model_.graph is None or n_rows < FEWEST_ROWS:
+    if n_rows < _FEWEST_ROWS:
         return None
-    if n_rows > MOST_ROWS:
-        sample = np.unique(np.linspace(0, n_rows - 1, MOST_ROWS).round().astype(np.int64))
+    if n_rows > _MOST_ROWS:
+        sample = evenly(np.arange(n_rows), _MOST_ROWS)
         X, y = _safe_indexing(X, sample), _safe_indexing(y, sample)
-    world = model.structural_model(X=X, y=y, n_draws=DRAWS, random_state=seed)
+    world = model.structural_model(X=X, y=y, n_draws=_DRAWS, random_state=seed)
     schema = model.model_.preprocessing.schema
-    codes = {
-        j: codes_to_set(world.variables[j], world.population.values[j])
-        for j, column in enumerate(schema)
-        if not column.constant
-    }
-    codes = {j: of_column for j, of_column in codes.items() if len(of_column) > 1}
+    codes = {j: _codes_to_set(world.variables[j], world.population.values[j]) for j in range(len(schema))}
+    codes = {j: values for j, values in codes.items() if len(values) > 1 and not schema[j].constant}
     if not codes:
         return None
-    questions = _questions(world, len(schema))
-    asked = questions[:MOST_OUTCOMES]
-    chosen = list(codes)
-    if len(chosen) > MOST_COLUMNS:
-        few = {j: c[np.unique(np.linspace(0, len(c) - 1, _FIRST_VALUES).astype(int))] for j, c in codes.items()}
+    outcomes = _outcomes(world, len(schema))
+    shown, chosen = outcomes[:_MOST_OUTCOMES], list(codes)
+    if len(chosen) > _MOST_COLUMNS:
+        few = {j: values[evenly(np.arange(len(values)), _FIRST_VALUES)] for j, values in codes.items()}
         rough = replace(world, draws=world.draws[:_FIRST_DRAWS])
-        chosen = _largest({j: _effects(rough, j, few[j], asked) for j in few}, asked)[:MOST_COLUMNS]
-    effects = {j: _effects(world, j, codes[j], asked) for j in chosen}
-    cells = model.model_.cells(read_features(model, X))
+        chosen = _largest({j: _effects(rough, j, few[j], shown) for j in few}, shown)[:_MOST_COLUMNS]
+    effects = {j: _effects(world, j, codes[j], shown) for j in chosen}
+    some = evenly(np.arange(min(n_rows, _MOST_ROWS)), _ROWS_OF_PREDICTIONS)
+    cells = model.model_.cells(read_features(model, _safe_indexing(X, some)))
     columns = []
-    for j in _largest(effects, asked):
-        variable = world.variables[j]
-        predicted = mean_predictions(model.model_, cells, j, _as_cells(schema[j], variable, codes[j]))
-        columns.append(_column(world, variable, codes[j], effects[j], predicted, asked))
-    return WhatIfContent(
-        outcomes=tuple(question.outcome for question in asked),
-        columns=tuple(columns),
-        n_outcomes=len(questions),
-        n_columns=len(codes),
-        n_rows=world.population.values.shape[1],
-        n_all_rows=n_rows,
-        coverage=COVERAGE,
-        draws=DRAWS,
-        caveats=world.caveats,
-    )
+    for j in _largest(effects, shown):
+        variable, values = world.variables[j], codes[j]
+        settings = values
+        if schema[j].levels is None and variable.levels is not None:  # two numbers, which are levels of equations only
+            settings = np.array(variable.levels, dtype=np.float64)[values.astype(np.int64)]
+        changed = np.tile(cells, (len(values), 1))
+        changed[:, j] = np.repeat(settings, len(cells))
+        predictions = [  # of each target, the mean over rows for each value
+            predicted.reshape(len(values), len(cells), *predicted.shape[1:]).mean(axis=1)
+            for predicted in model.model_.predict_cells(changed)
+        ]
+        curves = []
+        for effect, outcome in zip(effects[j], shown, strict=True):
+            target, code = outcome.index
+            predicted = predictions[target][:, code] if outcome.is_probability else predictions[target]
+            bands = zip(effect.estimate, effect.answer.low, effect.answer.high, strict=True)
+            curves.append(Curve(effect, predicted, decimals_of([Interval(*band) for band in bands])))
+        n_levels = len(variable.levels or ())
+        column = SetColumn(
+            name=variable.name,
+            values=_as_text(variable, values),
+            positions=tuple(map(float, range(len(values)) if variable.levels else values)),
+            is_levels=variable.levels is not None,
+            note=f"The {len(values)} most frequent of {n_levels} levels." if len(values) < n_levels else "",
+            curves=tuple(curves),
+        )
+        columns.append(column)
+    counts = len(outcomes), len(codes), world.population.values.shape[1], n_rows
+    return WhatIfContent(tuple(shown), tuple(columns), *counts, _COVERAGE, _DRAWS, world.caveats)
 
 
-def _questions(world: FittedWorld, n_features: int) -> list[_Question]:
-    """List the outcomes: means of numeric targets, the last of two classes, or every class, most frequent first."""
-    questions = []
+def _outcomes(world: FittedWorld, n_features: int) -> list[Outcome]:
+    """List the means of numeric targets, and the last of two classes, or every class, most frequent first."""
+    outcomes = []
     for target, variable in enumerate(world.variables[n_features:]):
-        values = world.population.values[n_features + target]
+        name, values = variable.name, world.population.values[n_features + target]
         if variable.levels is None:
-            outcome = Outcome(variable.name, measured(variable.name, None), float(values.mean()), False)
-            questions.append(_Question(outcome, target, None, 0, float(values.std())))
+            now, spread = float(values.mean()), float(values.std())
+            outcomes.append(Outcome(name, measured(name, None), now, None, (target, 0), spread or 1.0))
             continue
         shares = np.bincount(values.astype(np.int64), minlength=len(variable.levels)) / len(values)
-        codes = [1] if len(shares) == 2 else np.argsort(-shares, kind="stable").tolist()
-        for code in codes:
+        for code in [1] if len(shares) == 2 else np.argsort(-shares, kind="stable").tolist():
             level, share = variable.levels[code], float(shares[code])
-            outcome = Outcome(variable.name, measured(variable.name, level), share, True)
-            questions.append(_Question(outcome, target, level, code, float(np.sqrt(share * (1 - share)))))
-    return questions
+            spread = math.sqrt(share * (1 - share)) or 1.0
+            outcomes.append(Outcome(name, measured(name, level), share, level, (target, code), spread))
+    return outcomes
 
 
-def _effects(world: FittedWorld, column: int, codes: Array, questions: list[_Question]) -> list[Effect]:
+def _effects(world: FittedWorld, column: int, codes: Array, outcomes: Sequence[Outcome]) -> list[Effect]:
     variable = world.variables[column]
-    values = as_asked(variable, codes)
-    return [
-        world.effect(variable.name, q.outcome.target, values=values, level=q.level, coverage=COVERAGE)
-        for q in questions
-    ]
+    options: dict[str, Any] = {"values": _as_asked(variable, codes), "coverage": _COVERAGE}
+    return [world.effect(variable.name, outcome.target, level=outcome.level, **options) for outcome in outcomes]
 
 
-def _largest(effects: dict[int, list[Effect]], questions: list[_Question]) -> list[int]:
+def _largest(effects: dict[int, list[Effect]], outcomes: Sequence[Outcome]) -> list[int]:
     """Order columns by their effect on an outcome, in units of its spread; ties by the associated outcome."""
 
     def size(j: int) -> tuple[float, float]:
-        spreads = [question.spread or 1.0 for question in questions]
-        caused = [float(np.ptp(e.estimate)) / spread for e, spread in zip(effects[j], spreads, strict=True)]
-        associated = [_range(e.associated) / spread for e, spread in zip(effects[j], spreads, strict=True)]
-        return max(caused), max(associated)
+        ranges = []
+        for effect, outcome in zip(effects[j], outcomes, strict=True):
+            associated = effect.associated[np.isfinite(effect.associated)]
+            widths = np.ptp(effect.estimate), np.ptp(associated) if len(associated) else 0.0
+            ranges.append([float(width) / outcome.spread for width in widths])
+        caused, associations = zip(*ranges, strict=True)
+        return max(caused), max(associations)
 
     return sorted(effects, key=size, reverse=True)
 
 
-def _range(values: Array) -> float:
-    present = values[np.isfinite(values)]
-    return float(np.ptp(present)) if len(present) else 0.0
+# --- the values that a column is set to --------------------------------------------------------------
 
 
-def _as_cells(column: ColumnSchema, variable: Variable, codes: Array) -> Array:
-    """Convert values to cells of the table; two numbers are levels of the structural model, but not of the table."""
-    if column.levels is None and variable.levels is not None:
-        return np.array(variable.levels, dtype=np.float64)[codes.astype(np.int64)]
-    return codes
+def _codes_to_set(variable: Variable, observed: Array) -> Array:
+    """Choose values of a column, as numbers: its most frequent levels, all distinct numbers if few, or 20 in its range.
+
+    The lowest and the highest 2.5 % of the rows are outside the range. Whole numbers and dates stay whole.
+    """
+    observed = observed[np.isfinite(observed)]
+    if variable.levels is not None:
+        counts = np.bincount(observed.astype(np.int64), minlength=len(variable.levels))
+        frequent = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
+        return np.sort(frequent[counts[frequent] > 0]).astype(np.float64)
+    if not len(observed):
+        return observed
+    low, high = np.quantile(observed, _TAIL, method="lower"), np.quantile(observed, 1 - _TAIL, method="higher")
+    if low == high:
+        low, high = observed.min(), observed.max()
+    distinct = np.unique(observed[(low <= observed) & (observed <= high)])
+    if len(distinct) <= _VALUES:
+        return distinct
+    between = np.linspace(low, high, _VALUES)
+    is_whole = variable.holds == "dates" or bool((distinct == distinct.round()).all())
+    return np.unique(between.round()) if is_whole else between
 
 
-def _column(
-    world: FittedWorld,
-    variable: Variable,
-    codes: Array,
-    effects: list[Effect],
-    predicted: list[Array],
-    questions: list[_Question],
-) -> SetColumn:
-    n_levels = len(variable.levels or ())
-    curves = tuple(
-        _curve(world, effect, question, predicted[question.target])
-        for effect, question in zip(effects, questions, strict=True)
-    )
-    return SetColumn(
-        name=variable.name,
-        values=as_text(variable, codes),
-        positions=tuple(codes.tolist()) if variable.levels is None else (),
-        note=f"The {len(codes)} most frequent of {n_levels} levels." if len(codes) < n_levels else "",
-        curves=curves,
-    )
+def _as_asked(variable: Variable, codes: Array) -> list[Any]:
+    """Convert numbers to the values of the table."""
+    if variable.levels is not None:
+        return [variable.levels[int(code)] for code in codes]
+    return pd.Series(variable.decode(codes)).tolist()
 
 
-def _curve(world: FittedWorld, effect: Effect, question: _Question, predicted: Array) -> Curve:
-    answer, direction = effect.answer, effect.direction
-    bands = [Interval(*map(float, of_value)) for of_value in zip(answer.estimate, answer.low, answer.high, strict=True)]
-    return Curve(
-        is_known=direction.is_known,
-        share=direction.forward,
-        path=_path(world, effect),
-        remark=direction.remark(effect.cause, effect.outcome),
-        notes=tuple(note for note in effect.notes if note not in world.caveats),
-        caused=tuple(answer.estimate.tolist()),
-        low=tuple(answer.low.tolist()),
-        high=tuple(answer.high.tolist()),
-        associated=tuple(None if np.isnan(value) else value for value in effect.associated.tolist()),
-        predicted=tuple((predicted if question.level is None else predicted[:, question.code]).tolist()),
-        quantiles=() if question.level is not None else tuple(map(tuple, effect.quantiles.tolist())),
-        decimals=decimals_of(bands),
-    )
-
-
-def _path(world: FittedWorld, effect: Effect) -> str:
-    """Return a sentence on how many graphs have a path from the cause to the outcome."""
-    share, path = effect.direction.forward, f"path from {effect.cause} to {effect.outcome}"
-    if len({draw.whole.edges.tobytes() for draw in world.draws}) == 1:
-        return f"The graph has a {path}." if share else f"The graph has no {path}."
-    return f"{share:.0%} of the plausible graphs have a {path}."
+def _as_text(variable: Variable, codes: Array) -> tuple[str, ...]:
+    """Format values with enough digits to distinguish them."""
+    values = _as_asked(variable, codes)
+    if variable.levels is not None:
+        if not all(isinstance(level, float) for level in variable.levels):
+            return tuple(map(str, values))
+        texts = tuple(f"{value:.4g}".replace("-", "\N{MINUS SIGN}") for value in values)
+        return texts if len(set(texts)) == len(texts) else tuple(map(str, values))
+    if variable.holds == "dates":
+        return tuple(str(value.date()) for value in values)
+    step = float(np.diff(codes).min()) if len(codes) > 1 else 1.0
+    is_whole = bool((codes == codes.round()).all())
+    decimals = 0 if is_whole else max(0, math.ceil(-math.log10(step)))
+    texts = tuple(number(float(code), decimals) for code in codes)
+    if len(set(texts)) < len(texts):
+        texts = tuple(f"{code:.6g}" for code in codes)
+    return tuple(f"{text} days" for text in texts) if variable.holds == "durations" else texts

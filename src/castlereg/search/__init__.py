@@ -1,7 +1,8 @@
-"""Candidates, cross-validation, and the one function behind every fit."""
+"""Candidates, the pool and the paper's grid, the one fit, and the fitted model."""
 
-from castlereg.search.fit import fit
-from castlereg.search.grid import FoldGrid, choose, train_folds
-from castlereg.search.request import CrossValidation, FitRequest
+from castlereg.search.fit import FitRequest, fit
+from castlereg.search.model import FittedModel, FoldRecord
+from castlereg.search.networks import Blend, Networks
+from castlereg.search.recipe import Recipe, TrainingOptions
 
-__all__ = ["CrossValidation", "FitRequest", "FoldGrid", "choose", "fit", "train_folds"]
+__all__ = ["Blend", "FitRequest", "FittedModel", "FoldRecord", "Networks", "Recipe", "TrainingOptions", "fit"]

@@ -1,4 +1,4 @@
-"""The kind of every column: numeric, binary, categorical or ordinal.
+"""The kind of every column (numeric, binary, categorical or ordinal), and the coding of other tables by it.
 
 The kind depends on the values of a column, not on its dtype: the same values as integers, floats, nullable integers or
 text give the same kind.
@@ -10,20 +10,19 @@ binary       two different values of any type
 categorical  text and pandas categories with three or more levels; columns in ``categorical_features``
 ordinal      ordered pandas categories; integers with 3 to 10 different values
 numeric      all others: numbers, dates, durations
-unusable     identifiers and free text, if they are dropped
+unusable     identifiers and free text, which are left out
 ===========  ==========================================================================================
 
 Ordinal numbers are used as numbers. Their kind is a hint that they may be codes without an order, which belong in
 ``categorical_features``. Text that contains plain numbers is read as numbers, and text that contains dates as dates,
-even with missing-value marks such as ``-``. Text with numbers in other formats (decimal commas, units) raises, and so
-does text with hardly any repeated values unless such columns are dropped. Beyond 100 levels, the rarest are joined.
+even with missing-value marks such as ``-``. Text with numbers in other formats (decimal commas, units) raises. Text
+with hardly any repeated values is left out. Beyond 100 levels, the rarest are joined.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -35,25 +34,44 @@ from numpy.typing import NDArray
 from castlereg.layout import Kind, Node
 from castlereg.notices import warn_user
 from castlereg.options import check_choice
-from castlereg.table.dates import DateSurvey, Reading, Season, as_dates, only_reading
-from castlereg.table.reading import Columns, ColumnType, Holds, Level, listed
-from castlereg.table.texts import FEW, MISSING_MARKS, are_codes, as_numbers, is_prose, shown, what_is_wrong
+from castlereg.table.reading import (
+    FEW,
+    MISSING_MARKS,
+    Columns,
+    ColumnType,
+    Holds,
+    Level,
+    Reading,
+    Season,
+    are_codes,
+    as_dates,
+    as_numbers,
+    check_range,
+    first_few,
+    on_disk,
+    only_reading,
+    parsed,
+    seasons_of,
+    shown,
+    values_at,
+    what_is_wrong,
+)
 
 IN_ORDER = "in the order of its categories"  # note for levels with a meaningful order
-ColumnKind = Literal["numeric", "binary", "categorical", "ordinal", "unusable"]
+_ColumnKind = Literal["numeric", "binary", "categorical", "ordinal", "unusable"]
 
-MOST_LEVELS = 100  # more levels need wide layers, with few rows to train each weight
-_MOST_ORDINAL_VALUES = 10
-SMALLEST_RANGE = 1e-100  # of values that vary: squares of smaller ranges underflow in float64
-_ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # a column with more different numbers is numeric
+_MOST_LEVELS = 100  # more levels need wide layers, with few rows to train each weight
+MOST_TEXTS = 500_000  # different texts of a column on disk; others are read as OTHER
 OTHER = "(other)"
+SMALLEST_RANGE = 1e-100  # of values that vary: squares of smaller ranges underflow in float64
+_MOST_ORDINAL_VALUES = 10
+_ENOUGH_VALUES = _MOST_ORDINAL_VALUES + 2  # a column with more different numbers is numeric
 
 # Names of columns whose integers, if all different, are identifiers; names of columns that may count time.
 _IDENTIFIER = re.compile(
     r"(?i:(.*[_ .-])?(id|uuid|guid)|index|idx|row([_ ]?(number|num|no|id))?|unnamed: \d+)|.*[a-z]I[dD]"
 )
 _ANYTHING = re.compile(r"(?i:.*(time|date|year|month|week|day|hour|min|sec|step|period|epoch|age).*|[a-z]?\d*)")
-_MOST_NUMBERED = 10_000_000  # up to this many rows, values are compared with row numbers
 
 
 @dataclass(frozen=True)
@@ -61,7 +79,7 @@ class ColumnSchema:
     """One column of a table that a model was trained on."""
 
     name: str
-    kind: ColumnKind
+    kind: _ColumnKind
     holds: Holds
     levels: tuple[Level, ...] | None  # in order, if cells are levels; OTHER is last and represents joined levels
     missing: int  # number of missing values
@@ -84,147 +102,141 @@ class ColumnSchema:
         return Node(kind, n_levels, missing=missing, clipped=clipped, extra=2 * len(self.seasons))
 
 
-class KindChanged(ValueError):
-    """Error for a column whose values are of different kinds in different parts of a table."""
-
-    def __init__(self, column: str, before: str, now: str, texts: Sequence[str]) -> None:
-        super().__init__(f"column {column!r} holds {before} in one part of the table and {now} in another")
-        self.column, self.texts = column, texts
-
-
-class Decision(NamedTuple):
+class _Decision(NamedTuple):
     """The schema of a column, and what to warn the user about."""
 
     schema: ColumnSchema
-    as_numbers: tuple[str, ...] | None = None  # missing-value marks among numbers that were text
     marks: tuple[str, ...] = ()  # texts that were read as missing values
-    unusable: str = ""  # why a network cannot use it
+    was_text: bool = False  # whether its numbers were text
 
 
-class ColumnSurvey:
-    """Statistics of one column from all its pieces, which decide its kind; ``categorical`` if the user marked it so."""
+def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X") -> tuple[ColumnSchema, ...]:
+    """Decide the kind of every column by the rule of this module.
 
-    def __init__(self, name: str, categorical: bool) -> None:
-        self.categorical = categorical
-        self.type = ColumnType(name, "nothing")  # of the first piece with values
-        self.missing = 0
-        self.counts: Counter[Level] = Counter()  # of levels, or of the values of a categorical column of numbers
-        self.some_values: set[float] = set()  # of numbers: all, or enough to know that the column is numeric
-        self.lowest, self.highest = np.inf, -np.inf
-        self.too_many = False  # whether there are too many texts to count
-        self.reading: Reading = ""  # of dates that were text, once it is known
-        self._marks: set[str] = set()
-        self._dates = DateSurvey()
-        self._numbered: list[NDArray[np.float64]] | None = []  # integers that may be row numbers
-
-    def add(self, column: ColumnType, cells: NDArray[np.float64]) -> None:
-        """Add one piece, shape (rows,)."""
-        self._marks.update(column.marks)
-        missing = np.isnan(cells)
-        present = cells[~missing] if missing.any() else cells
-        self.missing += len(cells) - len(present)
-        if not len(present) and column.levels is None:
-            return
-        known = self.type
-        if known.holds == "nothing":
-            self.type = column
-        elif known.holds != column.holds or (known.levels is None) != (column.levels is None):
-            texts = column.levels if column.holds == "text" else self.counts if known.holds == "text" else ()
-            raise KindChanged(known.name, known.holds, column.holds, [str(text) for text in texts or ()])
-        if column.levels is not None:
-            self._count(column.levels, np.bincount(present.astype(np.int64), minlength=len(column.levels)))
-            return
-        if self.categorical:
-            values, counts = np.unique(present, return_counts=True)
-            self._count(values.tolist(), counts)
-        for values in (present[:1000], present):  # the first values are enough for most columns
-            if len(self.some_values) < _ENOUGH_VALUES:
-                self.some_values.update(np.unique(values)[:_ENOUGH_VALUES].tolist())
-        self.lowest, self.highest = min(self.lowest, present.min()), max(self.highest, present.max())
-        if column.holds == "dates":
-            self._dates.add(present)
-        elif self._numbered is not None:
-            self._numbered.append(present)
-            if not _may_number_rows(column, self._numbered):
-                self._numbered = None
-
-    def _count(self, levels: Sequence[Level], counts: NDArray[np.int64]) -> None:
-        if self.type.ordered and self.counts and list(self.counts) != list(levels):
-            raise ValueError(
-                f"column {self.type.name!r} has ordered categories {list(self.counts)} in one part of the table and "
-                f"{list(levels)} in another: write it with the same categories throughout"
-            )
-        if not self.too_many:
-            self.counts.update(dict(zip(levels, counts.tolist(), strict=True)))
-
-    def counted_levels(self) -> tuple[ColumnType, NDArray[np.int64]]:
-        """Return the column with its levels in order, and the count of each level."""
-        levels = [level for level, count in self.counts.items() if count]
-        if not self.type.ordered:
-            levels.sort(key=lambda level: level)
-        return replace(self.type, levels=tuple(levels)), np.array([self.counts[level] for level in levels], np.int64)
-
-    def decide(self, what: str, marks: Sequence[str] = ()) -> Decision:
-        """Decide the kind of the column; ``marks`` were already read as missing values."""
-        column, missing = self.type, self.missing
-        values = np.array(sorted({*self.some_values, self.lowest, self.highest}) if self.some_values else [])
-        if column.levels is not None or (self.categorical and not is_constant(values)):
-            column, counts = self.counted_levels()
-            if column.holds == "text" and not (column.declared or self.too_many):
-                if self.categorical:
-                    column, counts = _with_numbers(column, counts)
-                else:
-                    decision = self._of_texts(column, counts, what)
-                    if decision is not None:
-                        return decision
-            return self._of_levels(column, counts)
-        if column.holds == "dates":
-            schema = _schema_of_dates(column, values, missing, self._dates)
-            return Decision(replace(schema, reading=self.reading), marks=tuple(sorted(self._marks)))
-        schema = _schema_of_numbers(column, values, missing, _noted(marks))
-        unusable = (
-            _numbers_of_rows(column.name, np.concatenate(self._numbered)) if self._numbered and not missing else ""
+    Warnings name the columns that are left out, constant, stored as text or read with missing values. Columns marked
+    as ``categorical`` have levels, and are never left out.
+    """
+    decided = [
+        _decide(column, columns.column(j), is_categorical, what)
+        for j, (column, is_categorical) in enumerate(zip(columns.types, categorical, strict=True))
+    ]
+    unusable = [f"{schema.name!r} ({schema.note})" for schema, *_ in decided if schema.kind == "unusable"]
+    if unusable:
+        warn_user(
+            f"{what} has columns that carry no information about new rows and are left out: {'; '.join(unusable)}; to "
+            "use a column, list it in categorical_features (--categorical)"
         )
-        return Decision(schema, tuple(marks) or None, tuple(sorted(self._marks)), unusable)
+    schema = tuple(decision.schema for decision in decided)
+    of_text = [decision for decision in decided if decision.was_text]
+    if of_text:
+        names = first_few([repr(decision.schema.name) for decision in of_text])
+        marks = ", ".join(map(repr, sorted({mark for decision in of_text for mark in decision.marks})))
+        warn_user(
+            f"{what} has numbers stored as text in {names}"
+            + (f" (except for {marks}): read as numbers, with {marks} as missing" if marks else ": read as numbers")
+            + "; if they are codes, list the columns in categorical_features (--categorical)"
+        )
+    missing = [f"{shown(d.marks)} in {d.schema.name!r}" for d in decided if d.marks and not d.was_text]
+    if missing:
+        warn_user(f"{what} has text that is read as missing values: {first_few(missing, '; ')}")
+    constant = [repr(column.name) for column in schema if column.constant and column.kind != "unusable"]
+    if constant:
+        warn_user(f"constant columns have no edges and no influence: {first_few(constant)}")
+    joined = [f"{column.name!r} ({column.note})" for column in schema if column.note.endswith(OTHER)]
+    if joined:
+        warn_user(
+            f"{what} has columns with more than {_MOST_LEVELS} levels, of which the rarest are joined into one: "
+            + ", ".join(joined)
+        )
+    return schema
 
-    def _of_texts(self, column: ColumnType, counts: NDArray[np.int64], what: str) -> Decision | None:
-        """Read texts as numbers or dates; None if they are neither."""
-        texts = [str(level) for level in column.levels or ()]
-        marks = tuple(sorted({*self._marks, *(text for text in texts if text.strip() in MISSING_MARKS)}))
-        numbers = None if are_codes(texts) else as_numbers(texts)
-        if numbers is not None and not np.isnan(numbers).all():
-            values, missing = _present(numbers, counts)
-            missing += self.missing
-            schema = _schema_of_numbers(ColumnType(column.name), values, missing, _noted(marks))
-            differ = not missing and len(values) == counts.sum() and np.array_equal(values, np.floor(values))
-            return Decision(schema, marks, unusable=_numbers_of_rows(column.name, values) if differ else "")
-        dates = as_dates(texts, MISSING_MARKS)
-        if dates:
-            reading, days = only_reading(dates, texts, f"{what} has dates in column {column.name!r}")
-            values, missing = _present(days, counts)
-            survey = DateSurvey()
-            survey.add(values)
-            schema = _schema_of_dates(ColumnType(column.name, "dates"), values, self.missing + missing, survey)
-            return Decision(replace(schema, reading=reading), marks=marks)
-        wrong = what_is_wrong(texts)
-        if wrong is not None:
-            raise ValueError(
-                f"{what} has text in column {column.name!r} that looks like {wrong}, or list the column in "
-                "categorical_features (--categorical) if its values are codes"
-            )
-        return None
 
-    def _of_levels(self, column: ColumnType, counts: NDArray[np.int64]) -> Decision:
-        schema = _schema_of_levels(column, counts, self.missing)
-        levels, rows = column.levels or (), int(counts.sum())
-        unusable, is_known = "", self.categorical or column.declared  # as categorical, by the user
-        hardly_repeats = self.too_many or (2 * len(levels) > rows and not is_known)
-        if schema.kind == "categorical" and len(levels) > FEW and hardly_repeats:
-            texts = [str(level) for level in levels]
-            sort = "free text" if is_prose(texts) else "an identifier"
-            more = "more than " if self.too_many else ""
-            unusable = f"{sort}: {more}{len(levels)} different values in {more}{rows} rows, such as {shown(texts, 1)}"
-        return Decision(schema, marks=tuple(sorted(self._marks)), unusable=unusable)
+def _left_out(column: ColumnType, missing: int, why: str) -> _Decision:
+    return _Decision(ColumnSchema(column.name, "unusable", "nothing", None, missing, True, why))
+
+
+def _decide(column: ColumnType, cells: NDArray[np.float64], categorical: bool, what: str) -> _Decision:
+    """Decide the kind of a column, given its cells, shape (rows,)."""
+    is_missing = np.isnan(cells)
+    missing = int(np.count_nonzero(is_missing))
+    present = cells[~is_missing] if missing else cells
+    if column.levels is None and len(present) == 0:
+        column = ColumnType(column.name, "nothing", marks=column.marks)
+    values = _different(present) if column.levels is None else np.zeros(0)
+    if column.levels is not None:
+        counts = np.bincount(present.astype(np.int64), minlength=len(column.levels))
+        levels = [level for level, count in zip(column.levels, counts, strict=True) if count]
+        column, counts = replace(column, levels=tuple(levels)), counts[counts > 0]
+    elif categorical and not is_constant(values):
+        distinct, counts = np.unique(present, return_counts=True)
+        column = replace(column, levels=tuple(distinct.tolist()))
+    elif column.holds == "dates":
+        return _Decision(_schema_of_dates(column, present, missing), column.marks)
+    else:
+        if not missing and (why := _why_identifier(column, present)):
+            return _left_out(column, missing, why)
+        return _Decision(_schema_of_numbers(column, values, missing), column.marks)
+    if column.holds == "text" and not column.declared:
+        if categorical:
+            column, counts = _with_numbers(column, counts)
+        else:
+            if (decision := _decide_texts(column, counts, missing, what)) is not None:
+                return decision
+    return _decide_levels(column, counts, missing, categorical)
+
+
+def _different(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the different values; or enough of them, and the extremes, to know that a column is numeric."""
+    some = np.unique(values[:1000])  # enough for most columns
+    if len(some) < _ENOUGH_VALUES < len(values):
+        some = np.unique(values)
+    if len(some) < _ENOUGH_VALUES:
+        return some
+    return np.unique([*some[:_ENOUGH_VALUES], values.min(), values.max()])
+
+
+def _decide_texts(column: ColumnType, counts: NDArray[np.int64], missing: int, what: str) -> _Decision | None:
+    """Read texts as numbers or dates; None if they are neither."""
+    texts = [str(level) for level in column.levels or ()]
+    marks = tuple(sorted({*column.marks, *(text for text in texts if text.strip() in MISSING_MARKS)}))
+    numbers = None if are_codes(texts) else as_numbers(texts)
+    if numbers is not None and not np.isnan(numbers).all():
+        is_mark = np.isnan(numbers)
+        values, missing = np.unique(numbers[~is_mark]), missing + int(counts[is_mark].sum())
+        note, column = f"text of numbers and {', '.join(map(repr, marks))}" if marks else "", ColumnType(column.name)
+        if not missing and len(values) == counts.sum() and (why := _why_identifier(column, values)):
+            return _left_out(column, missing, why)
+        return _Decision(_schema_of_numbers(column, values, missing, note), marks, was_text=True)
+    dates = as_dates(texts)
+    if dates:
+        reading, days = only_reading(dates, texts, f"{what} has dates in column {column.name!r}")
+        is_mark = np.isnan(days)
+        missing += int(counts[is_mark].sum())
+        column = ColumnType(column.name, "dates", reading=reading)
+        return _Decision(_schema_of_dates(column, days[~is_mark], missing), marks)
+    wrong = what_is_wrong(texts)
+    if wrong is not None:
+        raise ValueError(
+            f"{what} has text in column {column.name!r} that looks like {wrong}, or list the column in "
+            "categorical_features (--categorical) if its values are codes"
+        )
+    return None
+
+
+def _decide_levels(column: ColumnType, counts: NDArray[np.int64], missing: int, categorical: bool) -> _Decision:
+    """Decide the kind of a column of levels by their counts."""
+    levels = column.levels or ()
+    if len(levels) > MOST_TEXTS:  # the texts after them are not counted
+        counts = np.where([level == OTHER for level in levels], 0, counts)
+    schema, rows = _schema_of_levels(column, counts, missing), int(counts.sum())
+    is_known = categorical or column.declared  # as categorical, by the user
+    if schema.kind == "categorical" and len(levels) > FEW and 2 * len(levels) > rows and not is_known:
+        texts = [str(level) for level in levels]
+        is_prose = np.mean([len(text.split()) for text in texts[:100]]) > 3
+        sort = "free text" if is_prose else "an identifier"
+        why = f"{sort}: {len(levels)} different values in {rows} rows, such as {shown(texts, 1)}"
+        return _left_out(column, missing, why)
+    return _Decision(schema, column.marks)
 
 
 def _with_numbers(column: ColumnType, counts: NDArray[np.int64]) -> tuple[ColumnType, NDArray[np.int64]]:
@@ -238,132 +250,41 @@ def _with_numbers(column: ColumnType, counts: NDArray[np.int64]) -> tuple[Column
     return column, np.bincount(index, counts, len(levels)).astype(np.int64)
 
 
-def _numbers_of_rows(name: str, values: NDArray[np.float64]) -> str:
-    """Return why a column of integers looks like an identifier; empty if it does not."""
-    if len(values) <= _MOST_ORDINAL_VALUES:
+def _why_identifier(column: ColumnType, values: NDArray[np.float64]) -> str:
+    """Return why a column of numbers without missing values is an identifier; empty if it is not."""
+    if column.holds != "numbers" or len(values) <= _MOST_ORDINAL_VALUES:
         return ""
-    if _counts_up(values) and not _ANYTHING.fullmatch(name):
+    counts_up = (
+        values[0] in (0, 1)
+        and all(  # most columns differ early
+            np.array_equal(values[:n], values[0] + np.arange(n)) for n in (_ENOUGH_VALUES, len(values))
+        )
+    )
+    if counts_up and not _ANYTHING.fullmatch(column.name):
         return "row numbers"
-    is_identifier = _IDENTIFIER.fullmatch(name) and len(np.unique(values)) == len(values)
-    return "an identifier: whole numbers, all different" if is_identifier else ""
+    is_named = _IDENTIFIER.fullmatch(column.name) is not None
+    if is_named and np.array_equal(values, np.floor(values)) and len(np.unique(values)) == len(values):
+        return "an identifier: whole numbers, all different"
+    return ""
 
 
-def _may_number_rows(column: ColumnType, pieces: Sequence[NDArray[np.float64]]) -> bool:
-    """Return whether numbers may still be row numbers; only the last piece has not been checked."""
-    if column.holds != "numbers" or sum(map(len, pieces)) > _MOST_NUMBERED:
-        return False
-    if not _IDENTIFIER.fullmatch(column.name) and not _counts_up(pieces[0][:_ENOUGH_VALUES]):
-        return False
-    return np.array_equal(pieces[-1], np.floor(pieces[-1]))
-
-
-def _counts_up(values: NDArray[np.float64]) -> bool:
-    """Return whether values are 0, 1, 2, ... or 1, 2, 3, ..."""
-    return values[0] in (0, 1) and np.array_equal(values, values[0] + np.arange(len(values)))
-
-
-def infer_schema(
-    columns: Columns, categorical: Sequence[bool], what: str = "X", *, drop_unusable: bool = False
-) -> tuple[ColumnSchema, ...]:
-    """Decide the kind of every column by the rule of this module; ``categorical`` columns have levels."""
-    surveys = list(map(ColumnSurvey, columns.names, categorical))
-    for j, survey in enumerate(surveys):
-        survey.add(columns.types[j], columns.column(j))
-    return schema_of(surveys, what, {}, drop_unusable=drop_unusable)
-
-
-def schema_of(
-    surveys: Sequence[ColumnSurvey], what: str, marked: Mapping[str, Sequence[str]], *, drop_unusable: bool = False
-) -> tuple[ColumnSchema, ...]:
-    """Decide the kind of every column; warn about texts read as missing values, constant columns and joined levels.
-
-    ``marked`` texts of a column were already read as missing values. Identifiers and free text raise a single error
-    that lists them all, unless they are dropped; numbers that look like an identifier only warn.
-    """
-    decided = _without_unusable(
-        [survey.decide(what, marked.get(survey.type.name, ())) for survey in surveys], what, drop_unusable
-    )
-    schema = tuple(decision.schema for decision in decided)
-    as_numbers = [decision for decision in decided if decision.as_numbers is not None]
-    if as_numbers:
-        marks = ", ".join(map(repr, sorted({mark for decision in as_numbers for mark in decision.as_numbers or ()})))
-        warn_user(
-            f"{what} has numbers stored as text in {listed([decision.schema.name for decision in as_numbers])}"
-            + (f" (except for {marks}): read as numbers, with {marks} as missing" if marks else ": read as numbers")
-            + "; if they are codes, list the columns in categorical_features (--categorical)"
-        )
-    missing = [f"{shown(decision.marks)} in {decision.schema.name!r}" for decision in decided if decision.marks]
-    if missing:
-        warn_user(
-            f"{what} has text that is read as missing values: {'; '.join(missing[:5])}"
-            + (f"; and in {len(missing) - 5} more columns" if len(missing) > 5 else "")
-        )
-    constant = [column.name for column in schema if column.constant and column.kind != "unusable"]
-    if constant:
-        warn_user(f"constant columns have no edges and no influence: {listed(constant)}")
-    joined = [f"{column.name!r} ({column.note})" for column in schema if column.note.endswith(OTHER)]
-    if joined:
-        warn_user(
-            f"{what} has columns with more than {MOST_LEVELS} levels, of which the rarest are joined into one: "
-            + ", ".join(joined)
-        )
-    return schema
-
-
-def _without_unusable(decided: Sequence[Decision], what: str, drop: bool) -> list[Decision]:
-    """Drop unusable columns; or raise for columns of text and warn about columns of numbers."""
-    unusable = [decision for decision in decided if decision.unusable]
-    if not unusable:
-        return list(decided)
-    advice = 'drop them, or pass unusable_columns="drop" (--drop-unusable)'
-    texts, numbers = ([d for d in unusable if d.schema.is_coded == is_coded] for is_coded in (True, False))
-    if drop:
-        warn_user(f"{what} has columns that are not used: {_reasons(unusable)}")
-        return [_dropped(decision) if decision.unusable else decision for decision in decided]
-    if texts:
-        raise ValueError(f"{what} has columns that a network cannot use: {_reasons(unusable)}; {advice}")
-    warn_user(f"{what} has columns that carry no information about new rows: {_reasons(numbers)}; {advice}")
-    return list(decided)
-
-
-def _reasons(decided: Sequence[Decision]) -> str:
-    return "; ".join(f"{decision.schema.name!r} ({decision.unusable})" for decision in decided)
-
-
-def _dropped(decision: Decision) -> Decision:
-    return Decision(
-        ColumnSchema(
-            decision.schema.name, "unusable", "nothing", None, decision.schema.missing, True, decision.unusable
-        )
-    )
-
-
-def _noted(marks: Sequence[str]) -> str:
-    return f"text of numbers and {', '.join(map(repr, marks))}" if marks else ""
-
-
-def _present(values: NDArray[np.float64], counts: NDArray[np.int64]) -> tuple[NDArray[np.float64], int]:
-    """Return the different values, and the number of missing cells."""
-    missing = np.isnan(values)
-    return np.unique(values[~missing]), int(counts[missing].sum())
-
-
-def _schema_of_numbers(column: ColumnType, values: NDArray[np.float64], missing: int, note: str) -> ColumnSchema:
+def _schema_of_numbers(column: ColumnType, values: NDArray[np.float64], missing: int, note: str = "") -> ColumnSchema:
     """Decide the kind of a column of numbers by its different values, or enough of them."""
     if is_constant(values):
         return _schema_of_one_value(column, values[:1].tolist(), None, missing)
     if len(values) == 2:
         return ColumnSchema(column.name, "binary", column.holds, None, missing, False, note)
     is_ordinal = len(values) <= _MOST_ORDINAL_VALUES and np.array_equal(values, np.floor(values))
-    kind: ColumnKind = "ordinal" if column.holds == "numbers" and is_ordinal else "numeric"
+    kind: _ColumnKind = "ordinal" if column.holds == "numbers" and is_ordinal else "numeric"
     return ColumnSchema(column.name, kind, column.holds, None, missing, False, note)
 
 
-def _schema_of_dates(column: ColumnType, values: NDArray[np.float64], missing: int, survey: DateSurvey) -> ColumnSchema:
-    """Return the schema of a column of dates, given its different values or enough of them."""
-    schema = _schema_of_numbers(column, values, missing, "dates")
-    seasons = survey.seasons() if schema.kind == "numeric" and len(values) > 2 else ()
-    return replace(schema, seasons=seasons, note=f"dates ({', '.join(seasons)})" if seasons else schema.note)
+def _schema_of_dates(column: ColumnType, days: NDArray[np.float64], missing: int) -> ColumnSchema:
+    """Return the schema of a column of dates, given those that are not missing."""
+    schema = _schema_of_numbers(column, _different(days), missing, "dates")
+    seasons = seasons_of(days) if schema.kind == "numeric" and not schema.constant else ()
+    note = f"dates ({', '.join(seasons)})" if seasons else schema.note
+    return replace(schema, reading=column.reading, seasons=seasons, note=note)
 
 
 def _schema_of_levels(column: ColumnType, counts: NDArray[np.int64], missing: int) -> ColumnSchema:
@@ -371,11 +292,11 @@ def _schema_of_levels(column: ColumnType, counts: NDArray[np.int64], missing: in
     levels = column.levels or ()
     if len(levels) <= 1:
         return _schema_of_one_value(column, levels, levels or None, missing)
-    kind: ColumnKind = "binary" if len(levels) == 2 else "ordinal" if column.ordered else "categorical"
+    kind: _ColumnKind = "binary" if len(levels) == 2 else "ordinal" if column.ordered else "categorical"
     note = IN_ORDER if column.ordered else ""
-    if kind == "categorical" and len(levels) > MOST_LEVELS:
-        note = f"{len(levels) - MOST_LEVELS + 1} of {len(levels)} levels joined as {OTHER}"
-        frequent = np.argsort(-counts, kind="stable")[: MOST_LEVELS - 1]
+    if kind == "categorical" and len(levels) > _MOST_LEVELS:
+        note = f"{len(levels) - _MOST_LEVELS + 1} of {len(levels)} levels joined as {OTHER}"
+        frequent = np.argsort(-counts, kind="stable")[: _MOST_LEVELS - 1]
         levels = (*(levels[i] for i in np.sort(frequent)), OTHER)
     return ColumnSchema(column.name, kind, column.holds, levels, missing, False, note)
 
@@ -402,6 +323,128 @@ def is_constant(values: NDArray[np.float64]) -> bool:
     return highest - lowest <= max(SMALLEST_RANGE, 4 * sys.float_info.epsilon * max(abs(lowest), abs(highest)))
 
 
+def center_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
+    """Return mean and standard deviation of values that are not missing; 1 if they differ only by rounding.
+
+    Networks compute in float32: this keeps the precision that large offsets or units would cost.
+    """
+    if np.isnan(values).all():
+        return 0.0, 1.0
+    center, spread = float(np.nanmean(values)), float(np.nanstd(values))
+    return center, spread if spread > 4 * np.finfo(np.float64).eps * abs(center) else 1.0
+
+
+# --- coding of other tables ----------------------------------------------------------------------------
+
+
+def coded_columns(columns: Columns, schema: Sequence[ColumnSchema], what: str = "X") -> Columns:
+    """Code the cells of a table by the schema; a table without levels is not copied.
+
+    Cells become numbers, or indices into the schema's levels with -1 for unknown levels. Missing values are NaN, and
+    cells of unusable columns are 0.
+    """
+    pairs = []
+    for j, (known, column) in enumerate(zip(schema, columns.types, strict=True)):
+        if known.holds != column.holds and column.levels is None and np.isnan(columns.column(j)).all():
+            column = ColumnType(column.name, "nothing")  # without values, it may be of any kind
+        if known.holds != column.holds and {known.holds, column.holds} <= {"numbers", "dates", "durations"}:
+            raise _another_kind(column, known, what)
+        pairs.append((known, column))
+    if all(known.levels is None and column.levels is None and known.kind != "unusable" for known, column in pairs):
+        return columns
+    shape = len(columns), len(schema)
+    cells = on_disk(shape, np.float64, by_column=True) if columns.on_disk else np.zeros(shape)
+    unknown: list[str] = []
+    for j, (known, column) in enumerate(pairs):
+        if known.kind == "unusable":
+            continue
+        values = columns.column(j)
+        if known.is_coded:
+            cells[:, j] = _known_levels(values, column, known, what)
+            new = values[cells[:, j] == -1]
+            if len(new):
+                level = float(new[0]) if column.levels is None else column.levels[int(new[0])]
+                unknown.append(f"{level!r} in column {known.name!r}")
+        else:
+            cells[:, j] = values if column.levels is None else values_of_levels(values, column, known, what)
+    if unknown:
+        warn_user(
+            f"{what} has levels that are not in the training data: {first_few(unknown)}; each is treated as an unknown "
+            "level"
+        )
+    return Columns(cells, tuple(ColumnType(known.name, known.holds, known.levels) for known in schema))
+
+
+def _known_levels(
+    cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str
+) -> NDArray[np.float64]:
+    """Return the index of each cell's level in the schema, or -1 for an unknown level."""
+    if column.holds == "nothing":
+        return cells
+    index = {level: float(i) for i, level in enumerate(schema.levels or ())}
+    other = index.get(OTHER, -1.0)
+    levels: Sequence[Level] = column.levels or ()
+    if column.levels is None:
+        codes, levels = pd.factorize(cells)
+        cells = np.where(codes < 0, np.nan, codes)
+    if column.holds == "text" and schema.holds == "numbers":
+        numbers = [as_numbers([str(level)]) for level in levels]  # NaN for missing values, None for other texts
+        levels = [str(x) if n is None else float(n[0]) for x, n in zip(levels, numbers, strict=True)]
+    elif column.holds != schema.holds:
+        raise _another_kind(column, schema, what)
+    return values_at(cells, [np.nan if level != level else index.get(level, other) for level in levels])
+
+
+def values_of_levels(
+    cells: NDArray[np.float64], column: ColumnType, schema: ColumnSchema, what: str
+) -> NDArray[np.float64]:
+    """Convert levels (texts or categories of numbers) to values where the schema has numbers or dates."""
+    if schema.holds == "nothing":
+        return np.full(len(cells), np.nan)
+    levels = column.levels or ()
+    present = np.unique(cells[~np.isnan(cells)]).astype(np.int64)
+    texts = [str(levels[i]) for i in present]
+    read = as_numbers(texts) if schema.holds == "numbers" else None
+    if schema.holds == "dates" and column.holds == "text":
+        read = _days(texts, schema, what)
+    elif read is None:
+        raise _another_kind(column, schema, what)
+    of_levels = np.full(len(levels), np.nan)
+    of_levels[present] = read
+    values = values_at(cells, of_levels)
+    check_range(values[:, None], [schema.name], what)
+    return values
+
+
+def _days(texts: Sequence[str], schema: ColumnSchema, what: str) -> NDArray[np.float64]:
+    """Read each date on its own, in the format of the training data or in one that is unambiguous."""
+    of_training: tuple[Reading, ...] = (schema.reading,) if schema.reading else ("day first", "month first")
+    readings: tuple[Reading, ...] = tuple(dict.fromkeys((*of_training, "year first", "month name")))
+    days = np.full(len(texts), np.nan)
+    for i, text in enumerate(texts):
+        if text.strip() in MISSING_MARKS:
+            continue
+        dates = {reading: np.array([day]) for reading in readings if (day := parsed(text, reading)) is not None}
+        if not dates:
+            raise ValueError(
+                f"{what} has {text!r} in column {schema.name!r}, which is not a date"
+                + (f" in the format of the training data ({schema.reading})" if schema.reading else "")
+                + ": write it as 2024-01-31 or leave it empty"
+            )
+        days[i] = only_reading(dates, [text], f"{what} has dates in column {schema.name!r}")[1][0]
+    return days
+
+
+def _another_kind(column: ColumnType, schema: ColumnSchema, what: str) -> ValueError:
+    levels = list(column.levels or ())
+    odd = [level for level in levels if schema.holds == "numbers" and as_numbers([str(level)]) is None]
+    example = f", such as {(odd or levels)[0]!r}" if levels else ""
+    return ValueError(
+        f"{what} has {column.holds} in column {schema.name!r}{example}, but the training data had {schema.holds}: "
+        f"convert it to {schema.holds}"
+    )
+
+
 # --- options and output for users ----------------------------------------------------------------------
 
 
@@ -419,21 +462,15 @@ def named_columns(categorical_features: Any, names: Sequence[str]) -> list[bool]
         if len(items) != len(names):
             raise ValueError(f"categorical_features is a mask of {len(items)} columns, but X has {len(names)}")
         return [bool(item) for item in items]
-    chosen = [False] * len(names)
-    for item in items:
-        chosen[_column_index("categorical_features", item, names)] = True
-    return chosen
+    chosen = {column_index("categorical_features", item, names) for item in items}
+    return [j in chosen for j in range(len(names))]
 
 
 Monotone = Mapping[str, int] | Mapping[int, int] | None
 
 
 def monotone_signs(monotone: Monotone, names: Sequence[str]) -> list[int] | None:
-    """Convert the option ``monotone`` to one sign per column: the targets rise (1) or fall (-1) with it, or either (0).
-
-    >>> monotone_signs({"age": -1}, ["sex", "age"])
-    [0, -1]
-    """
+    """Convert the option ``monotone`` to one sign per column: targets rise (1) or fall (-1) with it, or either (0)."""
     if monotone is None:
         return None
     if not isinstance(monotone, Mapping):
@@ -444,14 +481,14 @@ def monotone_signs(monotone: Monotone, names: Sequence[str]) -> list[int] | None
             raise ValueError(
                 f"monotone has {sign!r} for column {item!r}: use 1 if the target rises with it, -1 if it falls"
             )
-        column = _column_index("monotone", item, names)
+        column = column_index("monotone", item, names)
         if signs[column]:
             raise ValueError(f"monotone has column {names[column]!r} twice, by name and by index")
         signs[column] = int(sign)
     return signs if any(signs) else None
 
 
-def _column_index(option: str, item: Any, names: Sequence[str]) -> int:
+def column_index(option: str, item: Any, names: Sequence[str]) -> int:
     """Return the index of a column that an option gives by name or index."""
     if isinstance(item, str):
         check_choice(f"column in {option}", item, names)
@@ -465,12 +502,8 @@ def _column_index(option: str, item: Any, names: Sequence[str]) -> int:
 
 def schema_frame(schema: Sequence[ColumnSchema]) -> pd.DataFrame:
     """Return a frame with one row per column: ``kind``, ``levels``, ``missing`` and ``note``."""
-    return pd.DataFrame(
-        {
-            "kind": ["constant" if column.constant and column.kind != "unusable" else column.kind for column in schema],
-            "levels": [column.levels for column in schema],
-            "missing": [column.missing for column in schema],
-            "note": [column.note for column in schema],
-        },
-        index=pd.Index([column.name for column in schema], name="column"),
-    )
+    rows = [
+        ("constant" if c.constant and c.kind != "unusable" else c.kind, c.levels, c.missing, c.note) for c in schema
+    ]
+    index = pd.Index([column.name for column in schema], name="column")
+    return pd.DataFrame(rows, index, ["kind", "levels", "missing", "note"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Number
 from typing import Any, ClassVar, Literal
 
@@ -17,14 +17,22 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from castlereg.layout import Node
 from castlereg.notices import warn_user
-from castlereg.options import check_number
-from castlereg.table.dates import as_dates
-from castlereg.table.reading import as_float, check_names, check_range, check_unicode, is_frame
-from castlereg.table.rows import Rows
-from castlereg.table.schema import SMALLEST_RANGE, is_constant
-from castlereg.table.table import center_and_spread
-from castlereg.table.texts import ALWAYS_MISSING, FEW, MISSING_MARKS, are_codes, shown, what_is_wrong
-from castlereg.table.texts import as_numbers as texts_as_numbers
+from castlereg.table.reading import (
+    ALWAYS_MISSING,
+    FEW,
+    MISSING_MARKS,
+    are_codes,
+    as_dates,
+    as_float,
+    as_numbers,
+    check_names,
+    check_range,
+    check_unicode,
+    is_frame,
+    shown,
+    what_is_wrong,
+)
+from castlereg.table.schema import SMALLEST_RANGE, center_and_spread, is_constant
 from castlereg.target_losses import TargetLoss
 
 
@@ -58,7 +66,7 @@ class NumericTarget:
 
     def checked(self, y: NDArray[Any], what: str = "y") -> NDArray[np.float64]:
         """Check other values of the target and return them as numbers; ``what`` is their name in messages."""
-        numbers = as_numbers(y, what)
+        numbers = _as_target(y, what)
         if self.loss is not None:
             self.loss.check(numbers, what)
         return numbers
@@ -71,8 +79,7 @@ class NumericTarget:
         """Convert outputs, shape (..., outputs), to values of shape (...), or (..., outputs) with a loss."""
         if self.loss is None:
             return outputs[..., 0] * self.spread + self.center
-        values: NDArray[np.float64] = self.loss.meaning(outputs[..., : self.loss.n_outputs])
-        return values * self.spread + self.center
+        return self.loss.meaning(outputs[..., : self.loss.n_outputs]) * self.spread + self.center
 
     def predicted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Convert decoded values to those that ``predict`` returns, shape (...)."""
@@ -80,17 +87,13 @@ class NumericTarget:
 
     def errors(self, values: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of every row, shape (rows,), given decoded values."""
-        if self.loss is None:
-            return np.square(values - y)
-        errors: NDArray[np.float64] = self.loss.errors(self._scaled(values), self._scaled(y))
-        return errors
+        return np.square(values - y) if self.loss is None else self.loss.errors(self._scaled(values), self._scaled(y))
 
     def errors_of_predictions(self, predicted: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the loss of every row, given the result of ``predict``; both of shape (rows,)."""
         if self.loss is None:
             return np.square(predicted - y)
-        errors: NDArray[np.float64] = self.loss.errors_of_predictions(self._scaled(predicted), self._scaled(y))
-        return errors
+        return self.loss.errors_of_predictions(self._scaled(predicted), self._scaled(y))
 
     def constant(self, y: NDArray[np.float64], weight: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         """Return the best constant prediction for every row, decoded: the mean, or the constant of the loss."""
@@ -115,14 +118,10 @@ class ClassTarget:
     @classmethod
     def fit(cls, y: NDArray[Any], name: str) -> ClassTarget:
         """Find the classes of a target, shape (rows,)."""
-        return cls.of_counted(*np.unique(y, return_counts=True), name)
-
-    @classmethod
-    def of_counted(cls, classes: NDArray[Any], counts: NDArray[np.int64], name: str) -> ClassTarget:
-        """Create a target from sorted classes and their counts, and check both."""
+        classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"{name} has only one class, {classes.tolist()[0]!r}: a classifier needs at least two")
-        check_classes(classes, int(counts.sum()), name)
+        _check_classes(classes, len(y), name)
         return cls(name, classes)
 
     @property
@@ -160,44 +159,37 @@ class ClassTarget:
         if len(self.classes) == 2:
             positive = expit(outputs[..., 0])
             return np.stack([1 - positive, positive], axis=-1)
-        probabilities: NDArray[np.float64] = softmax(outputs[..., : len(self.classes)], axis=-1)
-        return probabilities
+        return softmax(outputs[..., : len(self.classes)], axis=-1)
 
     def predicted(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities unchanged."""
         return values
 
 
-def check_classes(classes: NDArray[Any], n_rows: int, name: str) -> None:
-    """Raise for texts that are numbers, dates, identifiers or free text rather than classes.
-
-    Integers stored as text may be class numbers.
-    """
+def _check_classes(classes: NDArray[Any], n_rows: int, name: str) -> None:
+    """Raise for texts that are numbers, dates, identifiers or free text; integers as text may be class numbers."""
     texts = [label for label in classes.tolist() if isinstance(label, str)]
-    if len(texts) > FEW:
-        wrong = _numbers_or_dates(texts) or what_is_wrong(texts)
-        if wrong is not None:
-            raise ValueError(f"{name} has text that looks like {wrong}")
-        if 2 * len(texts) > n_rows:
-            advice = "choose another target" if _plain_numbers(texts) is None else "use a regressor"
-            raise ValueError(
-                f"{name} has text with hardly any repeated values ({len(texts)} different values in {n_rows} rows, "
-                f"such as {shown(texts)}): {advice}"
-            )
-
-
-def _numbers_or_dates(texts: Sequence[str]) -> str | None:
+    if len(texts) <= FEW:
+        return
     numbers = _plain_numbers(texts)
     if numbers is not None and not np.array_equal(numbers, np.floor(numbers)):
-        return f"numbers, such as {shown(texts)}: predict them with a regressor"
-    if as_dates(texts, MISSING_MARKS):
-        return f"dates, such as {shown(texts)}: convert them to numbers, such as days"
-    return None
+        wrong: str | None = f"numbers, such as {shown(texts)}: predict them with a regressor"
+    elif as_dates(texts):
+        wrong = f"dates, such as {shown(texts)}: convert them to numbers, such as days"
+    else:
+        wrong = what_is_wrong(texts)
+    if wrong is not None:
+        raise ValueError(f"{name} has text that looks like {wrong}")
+    if 2 * len(texts) > n_rows:
+        raise ValueError(
+            f"{name} has text with hardly any repeated values ({len(texts)} different values in {n_rows} rows, such as "
+            f"{shown(texts)}): {'choose another target' if numbers is None else 'use a regressor'}"
+        )
 
 
 def _plain_numbers(texts: Sequence[str]) -> NDArray[np.float64] | None:
     """Read texts as numbers; None if one of them is not a number, or if they are codes."""
-    numbers = None if are_codes(texts) else texts_as_numbers(texts)
+    numbers = None if are_codes(texts) else as_numbers(texts)
     return None if numbers is None or np.isnan(numbers).any() else numbers
 
 
@@ -207,7 +199,7 @@ TargetKind = Literal["numbers", "classes", "any"]
 
 def check_target(column: NDArray[Any], name: str, kind: TargetKind) -> NDArray[Any]:
     """Check and convert the values of a target of numbers or classes, shape (rows,)."""
-    return as_numbers(column, name) if kind == "numbers" else as_classes(column, name)
+    return _as_target(column, name) if kind == "numbers" else _as_classes(column, name)
 
 
 def fit_target(column: NDArray[Any], name: str, kind: TargetKind, loss: TargetLoss | None = None) -> Target:
@@ -224,10 +216,7 @@ def target_kinds(y: Any, kind: TargetKind) -> list[TargetKind]:
 
 
 def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]:
-    """Read one or several targets with their names, and raise for missing values.
-
-    A target without a name is called ``what``, with a number if there are several.
-    """
+    """Read one or several targets with their names, by default ``what``, and raise for missing values."""
     columns, names = _columns(y, what)
     if len(columns) == 1 and not is_frame(y) and columns[0] is not y and _values(y).ndim == 2:
         warn_user(
@@ -237,7 +226,7 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
         )
     values = [_values(column) for column in columns]
     for stored, column, name in zip(columns, values, names, strict=True):
-        missing = is_missing(stored)
+        missing = _is_missing(stored)
         if np.any(missing):
             of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"
             row = int(np.argmax(missing))
@@ -246,25 +235,18 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
                 f"{of_target} has {int(missing.sum())} missing values ({mark}), first in row {row}: drop rows "
                 "without a target"
             )
-    return [without_objects(column) for column in values], names
+    return [_without_objects(column) for column in values], names
 
 
-def is_missing(target: Any) -> NDArray[np.bool_]:
-    """Return which values of a target are missing: NaN, None, and text that marks a missing value.
-
-    ``-``, ``.``, ``none`` and similar texts are missing values only among numbers; elsewhere they may be classes.
-    pandas categories are never missing values.
-
-    >>> is_missing(["1.5", "-", "2.5"]).tolist(), is_missing(["+", "-", "?"]).tolist()
-    ([False, True, False], [False, False, True])
-    """
+def _is_missing(target: Any) -> NDArray[np.bool_]:
+    """Return which values of a target are missing: NaN, None, and text that marks it; ``-`` only among numbers."""
     values = _values(target)
     missing = np.asarray(pd.isna(values), bool)
     if values.dtype.kind not in "OUS" or isinstance(getattr(target, "dtype", None), pd.CategoricalDtype):
         return missing
     codes, levels = pd.factorize(values.astype(object))
     texts = [level for level in levels if isinstance(level, str)]
-    numbers = None if are_codes(texts) else texts_as_numbers(texts)
+    numbers = None if are_codes(texts) else as_numbers(texts)
     among_numbers = numbers is not None and (len(texts) < len(levels) or not np.isnan(numbers).all())
     marks = MISSING_MARKS if among_numbers else ALWAYS_MISSING
     is_mark = [isinstance(level, str) and level.strip() in marks for level in levels]
@@ -273,8 +255,7 @@ def is_missing(target: Any) -> NDArray[np.bool_]:
 
 def has_targets(y: Any) -> NDArray[np.bool_]:
     """Return which rows have no missing target."""
-    columns, _ = _columns(y, "y")
-    return ~np.any([is_missing(column) for column in columns], axis=0)
+    return ~np.any([_is_missing(column) for column in _columns(y, "y")[0]], axis=0)
 
 
 def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
@@ -301,7 +282,7 @@ def _columns(y: Any, what: str) -> tuple[list[Any], list[str]]:
     return columns, names
 
 
-def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
+def _as_target(column: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Convert a target to finite numbers, also from text; raise for any other value."""
     if column.dtype.kind not in "biuf":
         values = column.tolist()
@@ -313,26 +294,22 @@ def as_numbers(column: NDArray[Any], name: str) -> NDArray[np.float64]:
                     f"{name} has {value!r} in row {row}, which is not a number: for classes, use a classifier"
                 )
         column = np.array([as_float(value) for value in values])
-    checked: NDArray[np.float64] = column.astype(np.float64)
-    check_range(checked[:, None], [name], "y")
-    return checked
+    numbers: NDArray[np.float64] = column.astype(np.float64)
+    check_range(numbers[:, None], [name], "y")
+    return numbers
 
 
 def _numbers_of_texts(values: list[str], name: str) -> list[Any]:
     """Read texts as numbers; leave other texts unchanged, unless there is a common reason to report."""
-    codes, texts = pd.factorize(np.array(values, object))
-    numbers = texts_as_numbers(list(texts))
-    if numbers is None:
-        numbers = np.array([np.nan if (n := texts_as_numbers([text])) is None else n[0] for text in texts])
-        wrong = what_is_wrong(list(texts)) if np.isnan(numbers).mean() > 0.5 else None
-        if wrong is not None:
-            raise ValueError(f"{name} has text that looks like {wrong}")
-    return [
-        value if np.isnan(number) else number for value, number in zip(values, numbers[codes].tolist(), strict=True)
-    ]
+    texts = list(dict.fromkeys(values))
+    numbers = {text: number[0] for text in texts if (number := as_numbers([text])) is not None}
+    numbers = {text: number for text, number in numbers.items() if not np.isnan(number)}
+    if 2 * len(numbers) < len(texts) and (wrong := what_is_wrong(texts)) is not None:
+        raise ValueError(f"{name} has text that looks like {wrong}")
+    return [numbers.get(value, value) for value in values]
 
 
-def as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
+def _as_classes(column: NDArray[Any], name: str) -> NDArray[Any]:
     """Check that a target consists of classes that can be sorted."""
     if column.dtype.kind == "O":
         sorts = {str if isinstance(value, str) else type(value) for value in column}
@@ -362,16 +339,19 @@ def _values(y: Any) -> NDArray[Any]:
         elif isinstance(dtype, pd.StringDtype):
             return y.to_numpy(dtype=object, na_value=None)
         elif pd.api.types.is_extension_array_dtype(dtype):
-            values = _without_lists(y.to_numpy(dtype=object, na_value=None))
-            return values if y.isna().any() else np.array(y.tolist())
+            has_lists = any(isinstance(value, list | tuple | set | dict | np.ndarray) for value in y)
+            y = y.to_numpy(dtype=object, na_value=None) if has_lists or y.isna().any() else np.array(y.tolist())
     elif hasattr(y, "to_numpy") and not isinstance(y, np.ndarray):
         y = y.to_numpy()
     try:
-        values = _without_lists(np.asarray(y))
+        values = np.asarray(y)
     except ValueError as error:
         if "inhomogeneous" not in str(error):
             raise
         raise ValueError("y has rows of different lengths: pass one number or class for each row and target") from None
+    for row, value in enumerate(values if values.dtype == object else ()):
+        if isinstance(value, list | tuple | set | dict) or (values.ndim == 1 and isinstance(value, np.ndarray)):
+            raise ValueError(f"y has {shown([str(value)])} in row {row}: pass one number or class for each row")
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported: y has complex numbers")
     if values.dtype.kind in "mM":
@@ -379,40 +359,29 @@ def _values(y: Any) -> NDArray[Any]:
     return values
 
 
-def _without_lists(values: NDArray[Any]) -> NDArray[Any]:
-    for row, value in enumerate(values if values.dtype == object else ()):
-        if isinstance(value, list | tuple | set | dict) or (values.ndim == 1 and isinstance(value, np.ndarray)):
-            raise ValueError(f"y has {shown([str(value)])} in row {row}: pass one number or class for each row")
-    return values
-
-
-Task = Literal["regression", "classification"]
-
 _MOST_CLASSES = 10
 
 
-def inferred_task(y: Any) -> tuple[Task, str]:
+def inferred_task(y: Any) -> tuple[Literal["regression", "classification"], str]:
     """Infer the task from the values of a target; return it with the reason.
 
     Text, booleans, categories and a few integers that repeat (2 to 10 values, each in two rows on average) are classes;
-    other numbers are a regression. Missing values are ignored, and numbers stored as objects or text count as numbers.
-    Text that contains numbers in another format, dates, identifiers or free text raises. The command line,
-    :func:`castlereg.compare` and the estimators for several targets all use this rule.
+    other numbers, also as objects or text, are a regression. Other text that could not be classes raises.
     """
     is_pandas = isinstance(y, pd.Series | pd.Index | pd.api.extensions.ExtensionArray)
     values = pd.Series(y if is_pandas else np.asarray(y).ravel())
-    values = values[~is_missing(values)]
+    values = values[~_is_missing(values)]
     if not isinstance(values.dtype, pd.CategoricalDtype) and pd.api.types.infer_dtype(values) == "string":
         codes, texts = pd.factorize(values.to_numpy(object))
         numbers = _plain_numbers(list(texts))
         if numbers is None:
-            check_classes(texts, len(values), str(getattr(y, "name", None) or "y"))
+            _check_classes(texts, len(values), str(getattr(y, "name", None) or "y"))
         else:
             values = pd.Series(numbers[codes])
     if values.dtype == object:
         if pd.api.types.infer_dtype(values) == "decimal":
             return "regression", "numbers"
-        values = pd.Series(without_objects(values.to_numpy()))
+        values = pd.Series(_without_objects(values.to_numpy()))
     distinct = values.nunique()
     few = min(_MOST_CLASSES, max(2, len(values) // 2))
     is_number = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
@@ -422,12 +391,8 @@ def inferred_task(y: Any) -> tuple[Task, str]:
 
 
 def plain_target(column: pd.Series) -> pd.Series:
-    """Convert text in a target without missing values to numbers or booleans; return other targets unchanged.
-
-    >>> plain_target(pd.Series(["3", "1"])).tolist(), plain_target(pd.Series(["03", "1"])).tolist()
-    ([3.0, 1.0], ['03', '1'])
-    """
-    values = without_objects(_values(column))
+    """Convert text in a target without missing values to numbers or booleans; return other targets unchanged."""
+    values = _without_objects(_values(column))
     if isinstance(column.dtype, pd.CategoricalDtype) or values.dtype != object:
         return column.astype(values.dtype) if column.dtype == object else column
     codes, texts = pd.factorize(values)
@@ -438,7 +403,7 @@ def plain_target(column: pd.Series) -> pd.Series:
     return pd.Series((numbers.astype(bool) if is_boolean else numbers)[codes], column.index, name=column.name)
 
 
-def without_objects(values: NDArray[Any]) -> NDArray[Any]:
+def _without_objects(values: NDArray[Any]) -> NDArray[Any]:
     """Convert numbers or booleans stored as objects to an array of their type; return other values unchanged."""
     stored = pd.api.types.infer_dtype(values, skipna=False) if values.dtype == object else ""
     return np.array(values.tolist()) if stored in ("integer", "floating", "mixed-integer-float", "boolean") else values
@@ -452,38 +417,3 @@ def check_class_weight(class_weight: ClassWeight) -> None:
     for entry in class_weight if isinstance(class_weight, list | tuple) else [class_weight]:
         if not (entry is None or isinstance(entry, Mapping) or (isinstance(entry, str) and entry == "balanced")):
             raise ValueError(f"class_weight={entry!r} must be None, 'balanced' or a dict of classes to weights")
-
-
-def weighted_by_class(rows: Rows, targets: Sequence[Target], class_weight: ClassWeight) -> Rows:
-    """Multiply the weights of rows by those of their classes, as scikit-learn does; drop rows with weight 0."""
-    if class_weight is None:
-        return rows
-    entries = class_weight if isinstance(class_weight, list | tuple) else [class_weight] * len(targets)
-    if len(entries) != len(targets):
-        raise ValueError(f"class_weight has {len(entries)} entries for {len(targets)} targets: pass one for each")
-    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-    factors = [
-        _factors(entry, target, values, weight)
-        for entry, target, values in zip(entries, targets, rows.targets, strict=True)
-        if isinstance(target, ClassTarget)
-    ]
-    weight = weight * np.prod(factors, axis=0)
-    return replace(rows, weight=weight).take(np.flatnonzero(weight))
-
-
-def _factors(entry: Any, target: ClassTarget, values: NDArray[Any], weight: NDArray[np.float64]) -> NDArray[np.float64]:
-    codes = target.codes(values)
-    if entry is None:
-        return np.ones(len(codes))
-    if isinstance(entry, Mapping):
-        known = target.classes.tolist()
-        for label, factor in entry.items():
-            if label not in known:
-                raise ValueError(
-                    f"class_weight has class {label!r}, which {target.name} does not have; its classes are {known}"
-                )
-            check_number(f"class_weight[{label!r}]", factor, least=0)
-        return np.array([float(entry.get(label, 1.0)) for label in known])[codes]
-    totals = np.bincount(codes, weight, minlength=len(target.classes))
-    balanced: NDArray[np.float64] = (totals.sum() / (len(totals) * totals))[codes]
-    return balanced

@@ -1,7 +1,21 @@
-"""Training a stack of networks as one compiled program, phase by phase."""
+"""Training a stack of networks as one program, phase by phase."""
 
-from castlereg.table.table import Table
+from castlereg.training.callbacks import Callback, Control, Epoch, OnInterrupt, TimeLimit, check_callbacks, watched
 from castlereg.training.loop import TrainedStack, train
-from castlereg.training.plan import Member, Phase, Plan, phases_for
+from castlereg.training.state import Member, Phase, Plan, phases_for
 
-__all__ = ["Member", "Phase", "Plan", "Table", "TrainedStack", "phases_for", "train"]
+__all__ = [
+    "Callback",
+    "Control",
+    "Epoch",
+    "Member",
+    "OnInterrupt",
+    "Phase",
+    "Plan",
+    "TimeLimit",
+    "TrainedStack",
+    "check_callbacks",
+    "phases_for",
+    "train",
+    "watched",
+]

@@ -1,4 +1,4 @@
-"""Callbacks: functions that are called with the metrics of epochs and can stop members of a stack."""
+"""How training is watched and stopped: callbacks, Ctrl-C and the progress bar."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
-from castlereg.options import check_integer, check_number
+from castlereg.options import check_choice, check_integer, check_number
 
 Answer = bool | NDArray[np.bool_] | None
+OnInterrupt = Literal["raise", "keep"]
 
-Every = int | Sequence[int] | None
-"""When to call a callback: after every n-th epoch, after the listed epochs, or (None) each time the compiled program
-returns. Every callback is also called after the last epoch.
-
-The program returns after up to 16 epochs, fewer for large problems. More frequent calls slow down training on small
-tables: None costs nothing, and 10 costs less than 1.
-"""
+_Every = int | Sequence[int] | None
+"""When to call a callback, see :class:`Callback`. Training pauses for each call: None costs nothing, 10 less than 1."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Callback(Protocol):
     ----------
     every : int, sequence of int or None
         When to call it: after every n-th epoch, after the listed epochs, or (None) each time the compiled program
-        returns; and always after the last epoch. 1 by default.
+        returns, after up to 16 epochs; and always after the last epoch. 1 by default.
     begin : callable
         Called with the estimator before a fit.
     end : callable
@@ -84,8 +81,7 @@ class Callback(Protocol):
 class TimeLimit:
     """Stop training after a number of seconds.
 
-    The networks keep their best weights so far. In a search, every stage still trains for its first epochs; the
-    search's own ``time_limit`` also skips the remaining stages.
+    The networks keep their best weights so far. In a search, every stage still trains for its first epochs.
 
     Parameters
     ----------
@@ -104,7 +100,7 @@ class TimeLimit:
     """
 
     seconds: float
-    every: ClassVar[Every] = None
+    every: ClassVar[_Every] = None
     _ends: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -125,8 +121,70 @@ class TimeLimit:
         return self.is_over
 
 
+@dataclass(frozen=True)
+class Control:
+    """How training is watched and stopped.
+
+    Parameters
+    ----------
+    callbacks : sequence of Callback
+        Called after epochs; they may stop members.
+    on_interrupt : {"raise", "keep"}
+        Whether Ctrl-C raises KeyboardInterrupt, or ends training with the best weights so far and a warning.
+    progress : bool or tqdm
+        Whether to show a progress bar; or a bar to update, which counts epochs.
+    stage : str
+        Name of the stack for callbacks.
+
+    Examples
+    --------
+    >>> Control([TimeLimit(60)], on_interrupt="keep").stage
+    'training'
+    """
+
+    callbacks: Sequence[Callback] = ()
+    on_interrupt: OnInterrupt = "raise"
+    progress: bool | tqdm[Any] = False
+    stage: str = "training"
+
+    def __post_init__(self) -> None:
+        check_choice("on_interrupt", self.on_interrupt, ["raise", "keep"])
+
+    @contextmanager
+    def progress_bar(self, total: int) -> Iterator[tqdm[Any]]:
+        """Return the bar that was passed, or a new one of this many epochs."""
+        if not isinstance(self.progress, bool):
+            yield self.progress
+            return
+        with tqdm(total=total, desc="training", unit="epoch", disable=not self.progress, leave=False) as bar:
+            yield bar
+
+    def next_epoch(self, done: int) -> float:
+        """Return the next epoch after which training must pause for a callback; infinity without one."""
+        return min((_next(_every(callback), done) for callback in self.callbacks), default=math.inf)
+
+    def due(self, number: int) -> list[Callback]:
+        """Return the callbacks to call after an epoch, if it is not the last one."""
+        return [c for c in self.callbacks if _every(c) is None or _next(_every(c), number - 1) == number]
+
+
+def members_to_stop(callbacks: Sequence[Callback], epoch: Epoch) -> NDArray[np.bool_]:
+    """Call callbacks; return a mask of the members to stop."""
+    stopped = np.zeros(len(epoch.members), bool)
+    for callback in callbacks:
+        answer = callback(epoch)
+        mask = np.asarray(False if answer is None else answer)
+        if mask.dtype != bool or mask.shape not in ((), stopped.shape):
+            raise ValueError(
+                f"callback {_name(callback)} returned {answer!r}; return None, True, False, or a boolean array with "
+                f"one value for each of the {len(stopped)} networks"
+            )
+        stopped |= mask
+    return stopped
+
+
 def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
-    """Check callbacks; return them as a tuple."""
+    """Check callbacks, and return them as a tuple."""
     if isinstance(callbacks, str) or not hasattr(callbacks, "__iter__"):
         raise ValueError(f"callbacks={callbacks!r} must be a sequence, such as [TimeLimit(60)]")
     checked = tuple(callbacks)
@@ -144,24 +202,6 @@ def check_callbacks(callbacks: Any) -> tuple[Callback, ...]:
     return checked
 
 
-def next_epoch(callbacks: Sequence[Callback], done: int) -> float:
-    """Return the next epoch after which training must pause for a callback; infinity without one."""
-    return min((_next(_every(callback), done) for callback in callbacks), default=math.inf)
-
-
-def due(callbacks: Sequence[Callback], number: int, is_last: bool) -> list[Callback]:
-    """Return the callbacks to call after an epoch."""
-    return [c for c in callbacks if is_last or _every(c) is None or _next(_every(c), number - 1) == number]
-
-
-def asked_to_stop(callbacks: Sequence[Callback], epoch: Epoch) -> NDArray[np.bool_]:
-    """Call callbacks; return a mask of the members to stop."""
-    stopped = np.zeros(len(epoch.members), bool)
-    for callback in callbacks:
-        stopped |= _mask(callback(epoch), callback, len(stopped))
-    return stopped
-
-
 @contextmanager
 def watched(callbacks: Sequence[Callback], estimator: Any) -> Iterator[None]:
     """Call ``begin`` of every callback before the ``with`` block and ``end`` after it, also after an error."""
@@ -176,12 +216,12 @@ def watched(callbacks: Sequence[Callback], estimator: Any) -> Iterator[None]:
         yield
 
 
-def _every(callback: Callback) -> Every:
-    every: Every = getattr(callback, "every", 1)
+def _every(callback: Callback) -> _Every:
+    every: _Every = getattr(callback, "every", 1)
     return every
 
 
-def _next(every: Every, done: int) -> float:
+def _next(every: _Every, done: int) -> float:
     if every is None:
         return math.inf
     if isinstance(every, Sequence):
@@ -191,13 +231,3 @@ def _next(every: Every, done: int) -> float:
 
 def _name(callback: Callback) -> str:
     return getattr(callback, "__name__", type(callback).__name__)
-
-
-def _mask(answer: Any, callback: Callback, n_members: int) -> NDArray[np.bool_]:
-    mask = np.asarray(False if answer is None else answer)
-    if mask.dtype != bool or mask.shape not in ((), (n_members,)):
-        raise ValueError(
-            f"callback {_name(callback)} returned {answer!r}; return None, True, False, or a boolean array with one "
-            f"value for each of the {n_members} networks"
-        )
-    return np.broadcast_to(mask, n_members)

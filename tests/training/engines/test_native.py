@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from fuzz.native_shapes import Problem, problem, quiet_train, recorded, rows_of, threads
 from hypothesis import Phase as Part
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from castlereg import CastleRegressor, Recipe
 from castlereg.layout import EdgeRules, Layout, Node
 from castlereg.losses import Huber, Poisson, Quantiles
 from castlereg.regularizers import (
@@ -33,13 +33,13 @@ from castlereg.regularizers import (
     MixUp,
     Regularizer,
 )
-from castlereg.table.table import Table
-from castlereg.training import Member, Phase, Plan, TrainedStack, train
+from castlereg.table.encoding import Encoded
+from castlereg.training import Control, Member, Phase, Plan, TrainedStack, phases_for, train
 from castlereg.training.engines import native
-from castlereg.training.plan import phases_for
+from tests.training.engines.native_shapes import Problem, problem, quiet_train, recorded, rows_of, threads
 
 kernels: Any = pytest.importorskip("castlereg_kernels")
-calls: Any = pytest.importorskip("fuzz.kernel_calls")
+calls: Any = pytest.importorskip("tests.training.engines.kernel_calls")
 
 N_ROWS, N_VALIDATION = 100, 20
 
@@ -61,15 +61,13 @@ class Case:
         batch_size = self.options.get("batch_size", 40)
         n_rows = max(N_ROWS, 2 * batch_size + N_VALIDATION)
         weight = rng.uniform(0.2, 2, n_rows).astype(dtype) if self.weight else None
-        table = Table(rows_of(layout, n_rows, dtype=dtype), layout, weight, edges=self.edges)
+        table = Encoded(rows_of(layout, n_rows, dtype=dtype), layout, weight, edges=self.edges)
         validation, rest = np.split(np.arange(n_rows), [N_VALIDATION])
         members = [
             Member(rest[: 2 * batch_size], validation, np.random.SeedSequence(i), self.regularizers)
             for i in range(n_members)
         ]
-        phases = phases_for(
-            self.regularizers, self.epochs, self.options.get("warmup", 0), self.options.get("schedule", "constant")
-        )
+        phases = phases_for(self.epochs, self.options.get("warmup", 0), self.options.get("schedule", "constant"))
         options = {name: value for name, value in self.options.items() if name not in ("warmup", "schedule")}
         return Problem(
             table,
@@ -110,7 +108,6 @@ CASES = {
     "clipped columns, two targets": Case(TWO_TARGETS, (Castle(), L2(0.1))),
     "edge rules": Case(MIXED, (Castle(0.1),), edges=_rules(4)),
     "group norm, capacity, edge rules": Case(MIXED, (Castle(0.1, sparsity="group", capacity=True),), edges=_rules(4)),
-    "graph": Case(MIXED, (Castle(objective="graph"),)),
     "Huber, monotone": Case(_of_target(Huber()), (Castle(),)),
     "Poisson, monotone": Case(_of_target(Poisson()), (L1(), L2())),
     "quantiles, monotone": Case(_of_target(Quantiles((0.1, 0.3, 0.5, 0.9))), (Castle(),)),
@@ -233,7 +230,7 @@ SMOOTH = {
     "mixed kinds": Case(MIXED, (Castle(0.1), L1(0.1), L2(0.1)), (5, 3)),
     "missing cells": Case(MISSING, (Castle(0.1, acyclicity="logdet", sparsity="group", capacity=True),), (4,), True),
     "linear": Case(TWO_TARGETS, (Castle(0.1),), ()),
-    "graph": Case(MIXED, (Castle(0.1, objective="graph"),), (5, 3), edges=_rules(4)),
+    "edge rules": Case(MIXED, (Castle(0.1),), (5, 3), edges=_rules(4)),
     "Huber": Case(_of_target(Huber()), (), (5, 3)),
     "Poisson": Case(_of_target(Poisson()), (), (5, 3)),
     "quantiles": Case(_of_target(Quantiles((0.1, 0.3, 0.5, 0.9))), (Castle(0.1),), (5, 3)),
@@ -331,7 +328,7 @@ def test_an_unknown_instruction_set_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_shapes(seed: int) -> None:
-    """A few cases of ``python -m fuzz --part native``."""
+    """Random shapes, with fixed seeds."""
     given = problem(seed)
     if given.plan.learning_rate < 1:
         assert np.isfinite(quiet_train(given).validation_loss).all()
@@ -435,10 +432,12 @@ class Interrupting:
 
 
 @pytest.fixture
-def interrupting(monkeypatch: pytest.MonkeyPatch) -> Interrupting:
+def interrupting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Interrupting]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background may ignore it
     made = Interrupting()
     monkeypatch.setattr(native, "kernels", lambda: made)
-    return made
+    yield made
+    signal.signal(signal.SIGINT, before)
 
 
 def _long() -> Problem:
@@ -455,7 +454,7 @@ def test_ctrl_c_raises(interrupting: Interrupting) -> None:
 
 def test_ctrl_c_keeps_the_best_so_far(interrupting: Interrupting) -> None:
     with pytest.warns(ConvergenceWarning, match="training was interrupted after"):
-        result = train(*_long(), on_interrupt="keep")
+        result = train(*_long(), Control(on_interrupt="keep"))
     assert interrupting.finished.is_set()
     assert result.interrupted and result.engine == "native"
     n_epochs = result.history.groupby("member").size()
@@ -478,10 +477,10 @@ def test_ctrl_c_while_a_thread_starts(runs: bool, monkeypatch: pytest.MonkeyPatc
     given = Case().problem()
     if runs:
         with pytest.warns(ConvergenceWarning, match="interrupted after 10 of at most 10 epochs"):
-            assert train(*given, on_interrupt="keep").interrupted
+            assert train(*given, Control(on_interrupt="keep")).interrupted
     else:
         with pytest.raises(KeyboardInterrupt, match="before every network had finished an epoch"):
-            train(*given, on_interrupt="keep")
+            train(*given, Control(on_interrupt="keep"))
 
 
 def test_python_ends_after_the_kernels() -> None:
@@ -489,11 +488,11 @@ def test_python_ends_after_the_kernels() -> None:
     code = """
 import threading, time
 import numpy as np
-from fuzz.native_shapes import Castle, Layout, Member, Node, Plan, Table, native, rows_of, train
+from tests.training.engines.native_shapes import Castle, Layout, Member, Node, Plan, Encoded, native, rows_of, train
 
 layout = Layout((*(Node() for _ in range(40)), Node(target=True)))
 members = [Member(np.arange(2500), np.arange(2500, 3000), np.random.SeedSequence(0), (Castle(),))]
-given = Table(rows_of(layout, 3000), layout), members, Plan((64, 64), engine="native")
+given = Encoded(rows_of(layout, 3000), layout), members, Plan((64, 64), engine="native")
 kernels, begun = native.kernels(), threading.Event()
 native.kernels = lambda: begun.set() or kernels
 threading.Thread(target=train, args=given, daemon=True).start()
@@ -513,14 +512,6 @@ def test_an_error_of_the_kernels_is_raised(monkeypatch: pytest.MonkeyPatch) -> N
         train(*Case().problem())
 
 
-def test_estimators_say_what_trained_them() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    model = CastleRegressor(recipe=Recipe(engine="native"), max_epochs=3).fit(X, X[:, 0])
-    assert model.engine_ == "native"
-
-
 def test_a_network_may_train_without_ever_stopping_early() -> None:
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    recipe = Recipe(engine="native", patience=2**31 - 1)
-    assert CastleRegressor(recipe=recipe, max_epochs=2, random_state=0).fit(X, X[:, 0]).engine_ == "native"
+    given = Case(epochs=2).problem()
+    assert train(given.table, given.members, replace(given.plan, patience=2**31 - 1)).engine == "native"

@@ -12,40 +12,23 @@ from importlib import import_module
 from typing import Any, Final
 
 import jax
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from castlereg.acyclicity import log_determinant, trace_exponential
-from castlereg.layout import Layout, Node
+from castlereg.layout import Layout
 from castlereg.losses import Huber, Poisson, Quantiles
 from castlereg.monotone import weight_signs
 from castlereg.network import WAVES, pack, unpack
-from castlereg.regularizers import (
-    L1,
-    L2,
-    Autoencoder,
-    Castle,
-    Corruption,
-    Dropout,
-    InputNoise,
-    MixUp,
-    Regularizer,
-)
+from castlereg.regularizers import L1, L2, Autoencoder, Castle, Corruption, Dropout, InputNoise, MixUp
 from castlereg.regularizers.castle import acyclicity_of, castle_of
-from castlereg.training.devices import available_cores
-from castlereg.training.engines.protocol import EngineName
-from castlereg.training.program import log_columns, terms
-from castlereg.training.setup import Setup
-from castlereg.training.state import MemberInputs, MemberState, Shared
+from castlereg.training.state import EngineName, MemberInputs, MemberState, Setup, Shared, log_columns, terms
 
 # Numbers of the enumerations in kernels/cpp/problem.h.
-_LOSSES: Final[dict[Any, int]] = {"squared": 0, "logistic": 1, "softmax": 2, Huber: 3, Poisson: 4, Quantiles: 5}
+_LOSSES: Final[dict[Any, int]] = {"numeric": 0, "binary": 1, "categorical": 2, Huber: 3, Poisson: 4, Quantiles: 5}
 _TERMS: Final = ("supervised", "reconstruction", "acyclicity", "sparsity", "capacity", "l1", "l2", "autoencoder")
-_CHANGES: Final[dict[type[Regularizer], tuple[int, str]]] = {  # of the rows of a batch: number and strength
-    InputNoise: (0, "sigma"),
-    MixUp: (1, "alpha"),
-    Corruption: (2, "rate"),
-}
+_CHANGES: Final = (InputNoise, MixUp, Corruption)  # of the rows of a batch
 _ACYCLICITY: Final[dict[Any, int]] = {None: 0, trace_exponential: 1, log_determinant: 2}
 _SPARSITY: Final = {None: 0, "l1": 1, "group": 2}
 _COVERED: Final = (Castle, L1, L2, Dropout, Autoencoder, *_CHANGES)
@@ -87,16 +70,12 @@ def why_not_covered(setup: Setup) -> str | None:
 
 
 def is_faster(setup: Setup) -> bool:
-    """Return whether the native engine is faster than JAX for a stack that it supports.
-
-    It trains a member on one core. So does JAX, except for a single member: it shares the products of a large network
-    among the cores.
-    """
-    return len(setup.members) > 1 or setup.operations_of_step <= _MOST_OPERATIONS_ON_ONE_CORE
+    """Return whether the native engine is faster than JAX, which shares a single large member among the cores."""
+    return len(setup.members) > 1 or setup.operations_per_step <= _MOST_OPERATIONS_ON_ONE_CORE
 
 
 class NativeEngine:
-    """Engine that trains the members of a stack in place, in NumPy arrays.
+    """Engine that trains the members of a stack in place, in NumPy arrays, as :class:`JaxEngine` does on a device.
 
     The kernels run in a separate thread. Python waits for it only to read the results; meanwhile it draws the next
     epochs and handles Ctrl-C.
@@ -107,7 +86,7 @@ class NativeEngine:
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
-        self.n_threads = _n_threads()
+        self.n_threads = joblib.cpu_count()  # within the limits of affinity, container and LOKY_MAX_CPU_COUNT
         self.members_per_worker = -(-len(setup.members) // self.n_threads)
         self._description = _description(setup)
         self._call: _Call | None = None
@@ -118,7 +97,7 @@ class NativeEngine:
 
     def read(self, placed: Any) -> Any:
         """Copy arrays, once the kernels have finished."""
-        self._wait()
+        self.close()
         return jax.tree.map(np.array, placed)
 
     def share(self, shared: Shared) -> Shared:
@@ -127,19 +106,17 @@ class NativeEngine:
 
     def run(self, inputs: MemberInputs, shared: Shared) -> NDArray[Any]:
         """Start epochs of all active members, and return the log that they fill."""
-        self._wait()
-        shape = (len(self.setup.members), len(inputs.rate_factor[0]), len(log_columns(self.setup.regularizers)))
+        self.close()
+        shape = (*inputs.batches.shape[:2], len(log_columns(self.setup.regularizers)))
         log = np.full(shape, np.nan, self.setup.dtype)
-        arrays = self._description | _table(shared) | _inputs(inputs) | _states(self.states, self.setup) | {"log": log}
+        arrays = self._description | _shared(shared) | _inputs(inputs, shared) | _states(self.states, self.setup)
+        arrays["log"] = log
         self._call = _Call(arrays, str(self.setup.dtype), self.n_threads)
         self._call.start()
         return log
 
     def close(self) -> None:
         """Wait for the kernels."""
-        self._wait()
-
-    def _wait(self) -> None:
         if self._call is not None:
             self._call.wait()
             self._call = None
@@ -182,17 +159,12 @@ class _Call:
             raise self._error
 
 
-def _n_threads() -> int:
-    """Return the number of cores, or of the CPU devices that the user has set for JAX."""
-    wanted = int(jax.config.jax_num_cpu_devices)  # type: ignore[attr-defined]
-    return wanted if wanted > 0 else available_cores()
-
-
 def _description(setup: Setup) -> dict[str, Any]:
     """Describe layout, network and regularizers."""
     layout, plan, castle = setup.layout, setup.plan, castle_of(setup.regularizers)
-    changes = [r for r in setup.regularizers if type(r) in _CHANGES]
+    changes = [_CHANGES.index(type(r)) for r in setup.regularizers if isinstance(r, _CHANGES)]
     names = terms(setup.regularizers)
+    embedded = layout.embedded_nodes
     described: dict[str, Any] = {
         "members": len(setup.members),
         "nodes": layout.n_nodes,
@@ -212,46 +184,42 @@ def _description(setup: Setup) -> dict[str, Any]:
         "clipped": layout.is_clipped.astype(np.uint8),
         "predicted_scaled": layout.is_squared[layout.channel_nodes].astype(np.uint8),
         "has_missing": layout.has_missing,
-        "has_clipped": setup.standardization.clip_center is not None,
+        "has_clipped": setup.measured[0].clip_center is not None,
+        "embedded": len(embedded),
+        "waves": WAVES,
+        "mixed": layout.embedding,
+        "embedded_channel": _int32(layout.output_channels[embedded, 0]),
         "castle": castle is not None,
         "batch_changes": len(changes),
         "terms": len(names),
         "term": _int32([_TERMS.index(name) for name in names]),
-        **_embedding(layout),
+        **{f"change_{i}_kind": kind for i, kind in enumerate(changes)},
         **_losses(layout, setup.dtype),
     }
-    for i, change in enumerate(changes):
-        described[f"change_{i}_kind"] = _CHANGES[type(change)][0]
     if castle is not None:
         described |= {
             "reconstruction": castle.reconstruction,
-            "graph": castle.objective == "graph",
-            "capacity": "capacity" in castle.terms,
+            "graph": False,
+            "capacity": castle.capacity,
             "acyclicity": _ACYCLICITY[acyclicity_of(setup.regularizers, layout.n_nodes)],
             "sparsity": _SPARSITY[castle.sparsity],
         }
     return described
 
 
-def _embedding(layout: Layout) -> dict[str, Any]:
-    embedded = layout.embedded_nodes
-    channels = _int32(layout.output_channels[embedded, 0])
-    return {"embedded": len(embedded), "waves": WAVES, "mixed": layout.embedding, "embedded_channel": channels}
-
-
 def _losses(layout: Layout, dtype: Any) -> dict[str, Any]:
     """Describe the loss of every node."""
-    nodes = layout.nodes
     levels = np.zeros((layout.n_nodes, layout.output_width), dtype)
     middle, delta = np.zeros(layout.n_nodes, np.int32), np.ones(layout.n_nodes, dtype)
-    for k, node in enumerate(nodes):
+    for k, node in enumerate(layout.nodes):
         if isinstance(node.loss, Quantiles):
             levels[k, : node.outputs], middle[k] = node.loss.levels, node.loss.middle
         if isinstance(node.loss, Huber):
             delta[k] = node.loss.delta
+    losses = [_LOSSES[node.kind if node.loss is None else type(node.loss)] for node in layout.nodes]
     return {
-        "node_loss": _int32([_loss_of(node) for node in nodes]),
-        "node_outputs": _int32([node.outputs for node in nodes]),
+        "node_loss": _int32(losses),
+        "node_outputs": _int32([node.outputs for node in layout.nodes]),
         "node_channel": _int32(layout.output_channels[:, 0]),
         "node_numeric": layout.is_kind("numeric").astype(np.int32),
         "node_middle": middle,
@@ -260,65 +228,62 @@ def _losses(layout: Layout, dtype: Any) -> dict[str, Any]:
     }
 
 
-def _loss_of(node: Node) -> int:
-    if node.loss is not None:
-        return _LOSSES[type(node.loss)]
-    return _LOSSES[{"numeric": "squared", "binary": "logistic", "categorical": "softmax"}[node.kind]]
-
-
-def _table(shared: Shared) -> dict[str, Any]:
+def _shared(shared: Shared) -> dict[str, Any]:
+    """Name the inputs that all members share."""
     arrays: dict[str, Any] = {
         "rows": len(shared.inputs),
-        "encoded": _contiguous(shared.inputs),
-        "row_weight": _contiguous(shared.weight),
-        "node_weight": _contiguous(shared.node_weight),
+        "encoded": shared.inputs,
+        "row_weight": shared.weight,
+        "node_weight": shared.node_weight,
+        "penalized": shared.penalized,
+        **{name: int(getattr(shared, name)) for name in ("epochs", "max_epochs", "patience", "warmup")},
     }
-    if shared.penalized is not None:
-        arrays["penalized"] = _contiguous(shared.penalized)
-    return arrays | {name: int(getattr(shared, name)) for name in ("epochs", "max_epochs", "patience", "warmup")}
+    return {name: _contiguous(value) for name, value in arrays.items() if value is not None}
 
 
-def _inputs(inputs: MemberInputs) -> dict[str, Any]:
-    """Collect the inputs of members, and the strengths of regularizers."""
-    batches, by = inputs.batches, inputs.standardization
+def _inputs(inputs: MemberInputs, shared: Shared) -> dict[str, Any]:
+    """Name the inputs of members; numbers that are the same in all epochs are repeated for each."""
+    n_members, padded_epochs, padded_steps = inputs.batches.shape[:3]
+    ones = np.ones((n_members, padded_epochs), inputs.mean_weight.dtype)
+    decays = {"averaging": shared.averaging, "weight_decay": shared.weight_decay}
     arrays: dict[str, Any] = {
-        "room_epochs": batches.shape[1],
-        "room_steps": batches.shape[2],
+        "room_epochs": padded_epochs,
+        "room_steps": padded_steps,
         "validation": inputs.validation_rows.shape[1],
-        "batches": batches,
+        "batches": inputs.batches,
         "sampled_nodes": inputs.sampled,
         "steps": inputs.steps,
         "validation_rows": inputs.validation_rows,
         "mean_weight": inputs.mean_weight,
         "edge_mask": inputs.edge_mask,
-        "rate_factor": inputs.rate_factor,
-        "averaging": inputs.averaging,
-        "weight_decay": inputs.weight_decay,
-        **by._asdict(),
+        "rate_factor": ones * shared.rate_factor,
+        **{name: None if decay is None else ones[:, 0] * decay for name, decay in decays.items()},
+        **inputs.standardization._asdict(),
     }
-    position = 0
-    for regularizer, drawn in zip(inputs.regularizers, inputs.drawn, strict=True):
+    changes = 0
+    repeated = jax.tree.map(lambda strength: ones * strength[:, None], inputs.regularizers)
+    for regularizer, drawn in zip(repeated, inputs.drawn, strict=True):
         match regularizer:
             case Castle():
-                for name in ("reg_beta", "reg_lambda", "acyclicity_strength"):
-                    arrays[name] = getattr(regularizer, name)
+                arrays |= {"reg_beta": regularizer.reg_beta, "reg_lambda": regularizer.reg_lambda}
+                arrays["acyclicity_strength"] = ones  # a factor of the kernels; the paper has none
             case L1() | L2() | Autoencoder():
                 arrays[type(regularizer).__name__.lower()] = regularizer.strength
             case Dropout():
                 arrays |= {"dropout": regularizer.rate, "dropout_words": drawn}
             case _:
-                arrays[f"change_{position}_strength"] = getattr(regularizer, _CHANGES[type(regularizer)][1])
-                arrays["mixup_numbers" if isinstance(regularizer, MixUp) else f"change_{position}_words"] = drawn
-                position += 1
+                (arrays[f"change_{changes}_strength"],) = jax.tree.leaves(regularizer)
+                arrays["mixup_numbers" if isinstance(regularizer, MixUp) else f"change_{changes}_words"] = drawn
+                changes += 1
     return {name: _contiguous(value) for name, value in arrays.items() if value is not None}
 
 
 def _states(states: MemberState, setup: Setup) -> dict[str, Any]:
     """Name the arrays of the states, which the kernels update."""
-    moving, moments = states.moving, states.moving.moments
+    train, moments = states.train, states.train.moments
     arrays: dict[str, Any] = {
-        "weights_input": moving.weights.network.input_weights,
-        "weights_rest": moving.weights.network.rest,
+        "weights_input": train.weights.network.input_weights,
+        "weights_rest": train.weights.network.rest,
         "best_input": states.best.input_weights,
         "best_rest": states.best.rest,
         "rate": states.rate,
@@ -328,19 +293,19 @@ def _states(states: MemberState, setup: Setup) -> dict[str, Any]:
         "restarts": states.restarts,
         "active": states.active.view(np.uint8),
     }
-    if moving.average is not None:
-        arrays |= {"average_input": moving.average.input_weights, "average_rest": moving.average.rest}
+    if train.average is not None:
+        arrays |= {"average_input": train.average.input_weights, "average_rest": train.average.rest}
     if setup.n_sampled is None:
         arrays["count"] = moments.count
-        own = (moving.weights.own, moments.mu.own, moments.nu.own)
+        others = (train.weights.regularizers, moments.mu.regularizers, moments.nu.regularizers)
         for order, moment in (("first", moments.mu), ("second", moments.nu)):
             arrays |= {f"{order}_input": moment.network.input_weights, f"{order}_rest": moment.network.rest}
     else:
-        arrays |= {"count": moments.shared.count, "node_count": moments.own.count}
-        own = (moving.weights.own, moments.shared.mu[1], moments.shared.nu[1])
+        arrays |= {"count": moments.shared.count, "node_count": moments.nodes.count}
+        others = (train.weights.regularizers, moments.shared.mu[1], moments.shared.nu[1])
         for order, of_nodes, ((hidden, embedding), _) in (
-            ("first", moments.own.mu, moments.shared.mu),
-            ("second", moments.own.nu, moments.shared.nu),
+            ("first", moments.nodes.mu, moments.shared.mu),
+            ("second", moments.nodes.nu, moments.shared.nu),
         ):
             for name in ("input_weights", "input_bias", "output_weights", "output_bias"):
                 arrays[f"{order}_{name}"] = getattr(of_nodes, name)
@@ -351,19 +316,14 @@ def _states(states: MemberState, setup: Setup) -> dict[str, Any]:
                 arrays[f"{order}_mixing"] = embedding.weights
     for number, regularizer in enumerate(setup.regularizers):
         if isinstance(regularizer, Autoencoder):
-            for prefix, of_regularizers in zip(("", "first_", "second_"), own, strict=True):
+            for prefix, of_regularizers in zip(("", "first_", "second_"), others, strict=True):
                 head = of_regularizers[number]
                 arrays |= {f"{prefix}head_bias": head["bias"], f"{prefix}head_weights": head["weights"]}
-    if setup.layout.is_monotone:
-        arrays |= _signs(states, setup)
+    if setup.layout.is_monotone:  # the signs that weights must have, 0 for any
+        network = unpack(jax.tree.map(lambda a: a[0], states.best), setup.plan.form, setup.layout)
+        signs = pack(weight_signs(network, setup.layout))
+        arrays |= {"input_signs": _contiguous(signs.input_weights), "rest_signs": _contiguous(signs.rest)}
     return {name: value for name, value in arrays.items() if value is not None}
-
-
-def _signs(states: MemberState, setup: Setup) -> dict[str, Any]:
-    """Return the signs that weights must have, 0 for any."""
-    network = jax.tree.map(lambda a: a[0], states.best)
-    signs = pack(weight_signs(unpack(network, setup.plan.form, setup.layout), setup.layout))
-    return {"input_signs": _contiguous(signs.input_weights), "rest_signs": _contiguous(signs.rest)}
 
 
 def _int32(values: Any) -> NDArray[np.int32]:

@@ -1,1 +1,0 @@
-"""A thousand small fits on this machine, on Dask and on Ray."""
