@@ -162,7 +162,7 @@ def evaluate(
     truth, predictions = _coded(model, rows.targets), model.model_.predict(rows.columns)
     seed, shown = seed_sequence(random_state), shows_progress(verbose)
     known = zip(model.model_.targets, truth, predictions, strict=True)
-    scores = [_target_scores(*of_target, seed, shown) for of_target in known]
+    scores = [_target_scores(*described, seed, shown) for described in known]
     some = np.random.default_rng(seed.spawn(1)[0]).permutation(len(rows))[:_MOST_INTERVALS]
     coverage = _coverage(model, _safe_indexing(X, some), [values[some] for values in truth], seed)
     for k, score in enumerate(coverage):
@@ -191,7 +191,7 @@ def held_out_evaluation(model: NetworkEstimator, *, random_state: Seed = 0) -> E
         return None
     seed, truth = seed_sequence(random_state), _coded(model, held_out.truth)
     known = zip(model.model_.targets, truth, held_out.predicted, strict=True)
-    return Evaluation(len(truth[0]), 0, tuple(_target_scores(*of_target, seed) for of_target in known))
+    return Evaluation(len(truth[0]), 0, tuple(_target_scores(*described, seed) for described in known))
 
 
 def _coded(model: NetworkEstimator, truth: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -210,13 +210,13 @@ def _target_scores(
         constant = target.predicted(target.constant(truth))
     else:
         constant = np.tile(np.bincount(truth, minlength=predicted.shape[1]) / len(truth), (len(truth), 1))
-    of_constant = measures_of(target, truth, constant, np.ones((1, len(truth))))
+    constant_scores = measures_of(target, truth, constant, np.ones((1, len(truth))))
     intervals = bootstrap(
         lambda counts: np.stack([*measures_of(target, truth, predicted, counts).values()]), len(truth), seed, verbose
     )
     scores = tuple(
         Score(interval.value, interval.low, interval.high, name, float(values[0]))
-        for (name, values), interval in zip(of_constant.items(), intervals, strict=True)
+        for (name, values), interval in zip(constant_scores.items(), intervals, strict=True)
     )
     return TargetScores(target.name, "regression" if target.is_numeric else "classification", scores)
 
@@ -324,8 +324,8 @@ def _coverage(model: Any, X: Any, truth: list[NDArray[Any]], seed: np.random.See
     elif hasattr(model, "predict_set"):
         kind = "class sets"
         sets = model.predict_set(X, _PREDICTED_COVERAGE)
-        of_targets = zip(sets if isinstance(sets, list) else [sets], truth, strict=True)
-        inside = np.stack([classes[np.arange(n_rows), codes] for classes, codes in of_targets])
+        set_pairs = zip(sets if isinstance(sets, list) else [sets], truth, strict=True)
+        inside = np.stack([classes[np.arange(n_rows), codes] for classes, codes in set_pairs])
     else:
         return []
     shares = bootstrap(lambda counts: inside @ counts.T / n_rows, n_rows, seed)

@@ -163,8 +163,8 @@ class Layout:
     def output_channels(self) -> NDArray[np.int64]:
         """Channel that each output predicts, shape (nodes, output_width); see :attr:`output_used`."""
         first = np.searchsorted(self.channel_nodes, np.arange(self.n_nodes))
-        of_levels = np.arange(self.output_width) < np.array([node.levels for node in self.nodes])[:, None]
-        return np.where(of_levels, first[:, None] + np.arange(self.output_width), first[:, None])
+        is_level = np.arange(self.output_width) < np.array([node.levels for node in self.nodes])[:, None]
+        return np.where(is_level, first[:, None] + np.arange(self.output_width), first[:, None])
 
     @cached_property
     def output_used(self) -> NDArray[np.bool_]:

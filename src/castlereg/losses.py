@@ -76,8 +76,8 @@ def _node_losses(outputs: Array, truth: Array, layout: Layout, nodes: Array | No
     for loss in {node.loss: None for node in layout.nodes if node.loss is not None}:
         has_loss = jnp.asarray([node.loss == loss for node in layout.nodes])[nodes]
         used_outputs = outputs[..., : loss.n_outputs]
-        of_loss = loss.losses(jnp.where(has_loss[:, None], used_outputs, 0.0), jnp.where(has_loss, truth[..., 0], 0.0))
-        losses = jnp.where(has_loss, of_loss, losses)
+        own = loss.losses(jnp.where(has_loss[:, None], used_outputs, 0.0), jnp.where(has_loss, truth[..., 0], 0.0))
+        losses = jnp.where(has_loss, own, losses)
     return losses
 
 

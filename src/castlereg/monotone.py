@@ -40,26 +40,26 @@ def weight_signs(parameters: Parameters, layout: Layout) -> Parameters:
     The parameters are those of all sub-networks or of some, with those of the targets last.
     """
     signs: Any = jax.tree.map(lambda a: np.zeros(a.shape, np.int8), parameters)
-    of_inputs = np.zeros(layout.n_inputs, np.int8)
-    of_inputs[: layout.n_channels] = np.where(
+    input_signs = np.zeros(layout.n_inputs, np.int8)
+    input_signs[: layout.n_channels] = np.where(
         layout.is_input_only, 0, np.array([node.monotone for node in layout.nodes])[layout.channel_nodes]
     )
     first = -len(layout.targets)
-    of_outputs = np.zeros((len(layout.targets), layout.output_width), np.int8)
-    for row, k in zip(of_outputs, layout.targets, strict=True):
+    target_signs = np.zeros((len(layout.targets), layout.output_width), np.int8)
+    for row, k in zip(target_signs, layout.targets, strict=True):
         loss = layout.nodes[k].loss
         row[: layout.nodes[k].outputs] = 1 if loss is None else loss.output_signs
     if parameters.output_weights is None:
-        signs.input_weights[:, first:] = of_inputs[:, None, None] * of_outputs
+        signs.input_weights[:, first:] = input_signs[:, None, None] * target_signs
         return signs
     units = _unit_signs(parameters.input_weights.shape[-1])
-    signs.input_weights[:, first:] = (of_inputs[:, None] * units)[:, None]
+    signs.input_weights[:, first:] = (input_signs[:, None] * units)[:, None]
     hidden = []
     for layer in parameters.hidden:
         following = _unit_signs(layer.bias.shape[-1])
         hidden.append(Dense(units[:, None] * following, np.zeros(len(following), np.int8)))  # type: ignore[arg-type]
         units = following
-    signs.output_weights[first:] = units[:, None] * of_outputs[:, None]
+    signs.output_weights[first:] = units[:, None] * target_signs[:, None]
     return signs._replace(hidden=tuple(hidden))
 
 

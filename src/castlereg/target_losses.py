@@ -164,8 +164,8 @@ class Poisson(TargetLoss):
 
     def _deviance(self, log_rate: Any, rate: Any, truth: Any) -> Any:
         xp = truth.__array_namespace__()
-        of_truth = truth * xp.log(xp.where(truth > 0, truth, 1.0))
-        return 2 * (of_truth - truth * log_rate - truth + rate)
+        entropy = truth * xp.log(xp.where(truth > 0, truth, 1.0))
+        return 2 * (entropy - truth * log_rate - truth + rate)
 
     def constant(self, truth: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean."""

@@ -500,15 +500,15 @@ class WrappedNetwork(nn.Module):
         n_features, like = self.layout.n_features, first.weight
         start: Any = initialize(self.layout, (first.out_features, final.in_features), seed)
 
-        def of_columns(array: NDArray[Any]) -> nn.Parameter:
+        def columns_first(array: NDArray[Any]) -> nn.Parameter:
             return nn.Parameter(_as_tensor(array, like.dtype, like.device))
 
         self.register_buffer("edge_mask", _as_tensor(self.layout.edge_mask()[:, :n_features], like.dtype, like.device))
         self.register_buffer("null_loss", None if null_loss is None else _as_tensor(null_loss, like.dtype, like.device))
-        self.input_weights = of_columns(start.input_weights[:, :n_features])  # (channels, features, width)
-        self.input_bias = of_columns(start.input_bias[:n_features])  # (features, width)
-        self.output_weights = of_columns(start.output_weights[:n_features])  # (features, last width, outputs)
-        self.output_bias = of_columns(start.output_bias[:n_features])  # (features, outputs)
+        self.input_weights = columns_first(start.input_weights[:, :n_features])  # (channels, features, width)
+        self.input_bias = columns_first(start.input_bias[:n_features])  # (features, width)
+        self.output_weights = columns_first(start.output_weights[:n_features])  # (features, last width, outputs)
+        self.output_bias = columns_first(start.output_bias[:n_features])  # (features, outputs)
 
     @property
     def masked_input_weights(self) -> Tensor:

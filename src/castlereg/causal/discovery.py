@@ -139,7 +139,7 @@ def _prepared(table: Variables, seed: int) -> tuple[list[Column], NDArray[np.int
     """
     rows = np.flatnonzero(table.weight > 0)
     cells = [np.unique(values + 0.0, return_inverse=True) for values in table.values[rows].T]  # no negative zeros
-    digests, of_rows = [], np.zeros(len(rows), np.uint64)
+    digests, row_digests = [], np.zeros(len(rows), np.uint64)
     for (values, codes), n_levels in zip(cells, table.n_levels, strict=True):
         counts = np.bincount(codes, minlength=len(values))
         present = np.where(np.isnan(values), 0, counts)
@@ -147,13 +147,13 @@ def _prepared(table: Variables, seed: int) -> tuple[list[Column], NDArray[np.int
         spread = np.sqrt(np.nansum(present * (values - mean) ** 2) / max(present.sum(), 1)) or 1.0
         content = np.r_[np.round((values - mean) / spread, 6), counts, n_levels]  # the same in other units
         digests.append(int.from_bytes(hashlib.blake2b(content.tobytes(), digest_size=16).digest()))
-        of_rows += np.random.default_rng(digests[-1]).integers(2**64, size=len(values), dtype=np.uint64)[codes]
-    chosen = np.argsort(of_rows, kind="stable")
+        row_digests += np.random.default_rng(digests[-1]).integers(2**64, size=len(values), dtype=np.uint64)[codes]
+    chosen = np.argsort(row_digests, kind="stable")
     if len(rows) > MOST_ROWS:
         share = table.weight[rows[chosen]] / table.weight[rows].sum()
         chosen = chosen[np.sort(np.random.default_rng(seed).choice(len(rows), MOST_ROWS, replace=False, p=share))]
-    of_columns = zip(digests, cells, table.names, strict=True)
-    keys = [(digest, codes[chosen].tobytes(), name) for digest, (_, codes), name in of_columns]
+    described = zip(digests, cells, table.names, strict=True)
+    keys = [(digest, codes[chosen].tobytes(), name) for digest, (_, codes), name in described]
     order = np.array(sorted(range(len(keys)), key=keys.__getitem__))
     values = table.values[rows[chosen]]
     return [Column.of(table.columns[k], values[:, k]) for k in order], order
@@ -379,11 +379,11 @@ def _joined(climb: Climb, judge: Judge, best: Edges, bar: Any) -> Array:
     for cause, effect in np.argwhere(best).tolist():
         bar.update()
         if climb.required[cause, effect]:
-            of_edge = 1.0
+            edge_probability = 1.0
         else:
             loss = _in_errors(climb, judge, best, _without(climb, best, cause, effect))
-            of_edge = float(expit(_EDGE + _EDGE_SLOPE * min(loss, _MOST_ERRORS)))
-        probability[[cause, effect], [effect, cause]] = of_edge
+            edge_probability = float(expit(_EDGE + _EDGE_SLOPE * min(loss, _MOST_ERRORS)))
+        probability[[cause, effect], [effect, cause]] = edge_probability
     np.fill_diagonal(probability, 0)
     return np.asarray(probability)
 

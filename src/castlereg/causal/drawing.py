@@ -395,13 +395,13 @@ def _least_total(cost: NDArray[np.number], apart: Sequence[tuple[int, int, float
 def _in_rows(parts: Sequence[_Places], width: float) -> _Places:
     """Put parts side by side while they fit into the width, then below; nodes without edges in separate rows."""
     rows: list[list[_Places]] = []
-    room = 0.0
+    space = 0.0
     for part in parts:
-        if not rows or room < part.width or bool(part.routes) != bool(rows[-1][-1].routes):
+        if not rows or space < part.width or bool(part.routes) != bool(rows[-1][-1].routes):
             rows.append([])
-            room = width
+            space = width
         rows[-1].append(part)
-        room -= part.width + _PART_GAP
+        space -= part.width + _PART_GAP
     boxes: dict[str, Box] = {}
     routes: dict[_Edge, list[_Point]] = {}
     top = 0.0
@@ -594,12 +594,12 @@ def _svg(graph: Graph, shown: Picture, caption: bool = True) -> str:
     ]
     for node, box in places.boxes.items():
         is_target = node in graph.targets
-        x, y, of_text = box.x - box.width / 2, box.y - box.height / 2, f'font-size="{_FONT_SIZE:g}"'
+        x, y, text_style = box.x - box.width / 2, box.y - box.height / 2, f'font-size="{_FONT_SIZE:g}"'
         parts.append(
             f'<g class="{"target" if is_target else "loose" if node in shown.loose else "node"}">'
             f"<title>{_escaped(f'{node}, target' if is_target else node)}</title>"
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="6"/>'
-            f'<text x="{box.x:.1f}" y="{box.y:.1f}" {of_text}>{_escaped(shown.labels[node])}</text></g>'
+            f'<text x="{box.x:.1f}" y="{box.y:.1f}" {text_style}>{_escaped(shown.labels[node])}</text></g>'
         )
     if caption:
         parts.append(

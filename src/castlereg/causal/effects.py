@@ -48,32 +48,32 @@ def averaged(
     equations of the draws are evaluated for some rows only: the difference from the main equations on these rows is
     added to the average of the main equations over all rows.
     """
-    of_main = outcomes(main, rows)
+    main_outcomes = outcomes(main, rows)
     share = weight[rows] / weight[rows].sum()
-    estimate = of_main @ share
+    estimate = main_outcomes @ share
     if not draws:
         nothing = np.full(len(estimate), np.nan)
-        return Answer(estimate, nothing, nothing, nothing, nothing), of_main
+        return Answer(estimate, nothing, nothing, nothing, nothing), main_outcomes
     at = np.sort(np.random.default_rng(0).permutation(len(rows))[:_ROWS_OF_DRAWS])
     some = rows[at]
-    of_some = of_main if len(at) == len(rows) else outcomes(main, some)  # with the same noise as for the draws
-    by_graph, centers, apart = {id(main): of_some}, list[Array](), list[Array]()
+    some_outcomes = main_outcomes if len(at) == len(rows) else outcomes(main, some)  # noise as for the draws
+    by_graph, centers, apart = {id(main): some_outcomes}, list[Array](), list[Array]()
     for draw in draws:
         if id(draw.whole) not in by_graph:
             by_graph[id(draw.whole)] = outcomes(draw.whole, some)
-        of_graph = by_graph[id(draw.whole)]
-        centers.append(estimate + (of_graph - of_some) @ _shares(share[at]))
+        graph_outcomes = by_graph[id(draw.whole)]
+        centers.append(estimate + (graph_outcomes - some_outcomes) @ _shares(share[at]))
         drawn = draw.weight[rows]
         if not drawn[at].any():
             continue
-        differences = outcomes(draw.resampled, some) - of_some
-        apart.append(of_main @ _shares(drawn) + differences @ _shares(drawn[at]) - centers[-1])
+        differences = outcomes(draw.resampled, some) - some_outcomes
+        apart.append(main_outcomes @ _shares(drawn) + differences @ _shares(drawn[at]) - centers[-1])
     within = np.sqrt(np.mean(np.square(apart), axis=0)) if apart else np.full(len(estimate), np.nan)
-    of_graphs = np.array(centers)
+    graph_centers = np.array(centers)
     tails = (1 - coverage) / 2, (1 + coverage) / 2
-    low, high = (_mixture_quantile(of_graphs, within, tail, len(apart)) for tail in tails)
-    differences = of_graphs - estimate  # exactly zero if there is only one graph
-    return Answer(estimate + differences.mean(axis=0), low, high, within, differences.std(axis=0)), of_main
+    low, high = (_mixture_quantile(graph_centers, within, tail, len(apart)) for tail in tails)
+    differences = graph_centers - estimate  # exactly zero if there is only one graph
+    return Answer(estimate + differences.mean(axis=0), low, high, within, differences.std(axis=0)), main_outcomes
 
 
 def _shares(weight: Array) -> Array:

@@ -318,11 +318,11 @@ class Fitting:
             design = self._design(key, self.table.weight, joint, some)[0]
             return np.sum([np.square(design.best_ridge(column, weight)[1]) for column in columns], axis=0)
 
-        of_sum, bases = losses(None), [self.bases[parent] for parent in parents]
-        if not _is_clearly_lower(losses(JointBasis.draw(bases, n_waves=0)), of_sum, weight):
+        sum_losses, bases = losses(None), [self.bases[parent] for parent in parents]
+        if not _is_clearly_lower(losses(JointBasis.draw(bases, n_waves=0)), sum_losses, weight):
             return None
         joint = JointBasis.draw(bases)
-        return joint if _is_clearly_lower(losses(joint), of_sum, weight) else None
+        return joint if _is_clearly_lower(losses(joint), sum_losses, weight) else None
 
     def _solved(
         self, key: _Key, weight: Array, ridge: float, joint: JointBasis | None, residuals: Array | None = None

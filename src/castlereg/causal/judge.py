@@ -143,7 +143,7 @@ class Judge:
             ridge = np.diag(_USUAL_RIDGE * self.n_rows * self._penalties[at])
             weights = np.linalg.solve(covariance[np.ix_(at, at)] + ridge, covariance[at])
             shares = np.einsum("ij,ij->j", covariance[at], weights) / np.maximum(np.diag(covariance), 1e-9)
-            explained[cause] = [shares[of_effect].max() for of_effect in self._at]
+            explained[cause] = [shares[effect_at].max() for effect_at in self._at]
         np.fill_diagonal(explained, 0)
         return explained
 
@@ -193,18 +193,18 @@ class Judge:
 
         Return the predictions, and how much lower their squared error is than that of predicting zero.
         """
-        others, of_others = left.sum(axis=0) - left, right.sum(axis=0) - right
+        others, other_products = left.sum(axis=0) - left, right.sum(axis=0) - right
         ridge = _RIDGES[:, None, None] * (self.n_rows * (1 - 1 / _FOLDS)) * np.diag(self._penalties[used])
         systems = others[:, None] + ridge
-        wanted = np.broadcast_to(of_others[:, None, :, None], (*systems.shape[:3], 1))
+        wanted = np.broadcast_to(other_products[:, None, :, None], (*systems.shape[:3], 1))
         weights = np.linalg.solve(systems, wanted)[..., 0]
         gains = ((2 * right[:, None] - np.matmul(weights, left)) * weights).sum(axis=(0, 2))
         ridge_of_best = int(np.argmax(gains))
         best = weights[:, ridge_of_best]
         predicted = np.empty(self.n_rows)
         features = self._features[:, used]
-        for rows, of_fold in zip(self._folds, best, strict=True):
-            predicted[rows] = features[rows] @ of_fold
+        for rows, fold_weights in zip(self._folds, best, strict=True):
+            predicted[rows] = features[rows] @ fold_weights
         return predicted, float(gains[ridge_of_best])
 
     def _products_with(self, used: NDArray[np.int64], values: Array) -> Array:
@@ -252,12 +252,12 @@ def _where(present: NDArray[np.bool_] | None, function: Function) -> Function:
     if present is None:
         return function
 
-    def of_present(values: Array) -> Array:
+    def present_densities(values: Array) -> Array:
         scores = np.zeros(len(values))
         scores[present] = function(values[present])
         return scores
 
-    return of_present
+    return present_densities
 
 
 # --- density of the noise -----------------------------------------------------------------------------

@@ -153,8 +153,8 @@ class JointBasis(NamedTuple):
 
     def penalties(self, n_features: int) -> Array:
         """Return the penalty of every feature; those of waves increase with the square of their frequency."""
-        of_waves = _JOINT_PENALTY * np.maximum(1, np.square(self.frequencies).sum(axis=0))
-        return np.r_[of_waves, np.full(n_features - len(of_waves), _PRODUCT_PENALTY)]
+        wave_penalties = _JOINT_PENALTY * np.maximum(1, np.square(self.frequencies).sum(axis=0))
+        return np.r_[wave_penalties, np.full(n_features - len(wave_penalties), _PRODUCT_PENALTY)]
 
 
 @dataclass(frozen=True)
@@ -177,13 +177,13 @@ class SmoothFunction:
     def __call__(self, columns: Sequence[Array], n_rows: int) -> Array:
         """Return outputs, shape (rows, outputs), given the values of the parents."""
         total = np.broadcast_to(self.weights[0], (n_rows, self.weights.shape[1])).copy()
-        for basis, values, (table, of_missing) in zip(self.bases, columns, self.tables, strict=True):
+        for basis, values, (table, missing_outputs) in zip(self.bases, columns, self.tables, strict=True):
             missing = np.isnan(values)
             if len(basis.knots):  # much faster than the basis functions
-                of_parent = np.stack([np.interp(values, basis.points, column) for column in table.T], axis=1)
+                parent_outputs = np.stack([np.interp(values, basis.points, column) for column in table.T], axis=1)
             else:
-                of_parent = table[np.where(missing, 0, values).astype(np.int64)]
-            total += np.where(missing[:, None], of_missing, of_parent) if missing.any() else of_parent
+                parent_outputs = table[np.where(missing, 0, values).astype(np.int64)]
+            total += np.where(missing[:, None], missing_outputs, parent_outputs) if missing.any() else parent_outputs
         if self.joint is not None:
             expanded = [basis.expand(values) for basis, values in zip(self.bases, columns, strict=True)]
             features = self.joint.expand(self.bases, expanded)
@@ -253,12 +253,12 @@ class Design:
         """Choose the penalty strength by the log losses of left-out folds of the rows."""
         fold = np.random.default_rng(0).permutation(len(codes)) % _FOLDS
         losses = np.empty((len(_LEVEL_RIDGES) if self.bases else 1, len(codes)))
-        for of_ridge, ridge in zip(losses, _LEVEL_RIDGES, strict=False):
+        for ridge_losses, ridge in zip(losses, _LEVEL_RIDGES, strict=False):
             for k in range(_FOLDS):
                 weights = self.solve_levels(codes, n_levels, weight * (fold != k), ridge)
                 likely = log_softmax(self.features[fold == k] @ weights, axis=1)
-                of_ridge[fold == k] = -likely[np.arange(len(likely)), codes[fold == k]]
-        return float(_LEVEL_RIDGES[np.argmin([weight @ of_ridge for of_ridge in losses])])
+                ridge_losses[fold == k] = -likely[np.arange(len(likely)), codes[fold == k]]
+        return float(_LEVEL_RIDGES[np.argmin([weight @ ridge_losses for ridge_losses in losses])])
 
     def solve_levels(self, codes: NDArray[np.int64], n_levels: int, weight: Array, ridge: float) -> Array:
         """Fit logits to weighted rows; return the weights of features, shape (features, levels)."""

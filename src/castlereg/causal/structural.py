@@ -342,9 +342,9 @@ class StructuralModel(ABC):
         for k, name in enumerate(names):
             parents = list(graph.predecessors(name))
             shares = _probabilities(self, k, [names.index(parent) for parent in parents])
-            of_nodes = {node: states[node] for node in (name, *parents)}
+            node_states = {node: states[node] for node in (name, *parents)}
             sizes = [len(states[parent]) for parent in parents]
-            network.add_cpds(TabularCPD(name, len(states[name]), shares, parents, sizes, state_names=of_nodes))
+            network.add_cpds(TabularCPD(name, len(states[name]), shares, parents, sizes, state_names=node_states))
         return network
 
     def to_networkx(self) -> nx.DiGraph:
@@ -388,7 +388,7 @@ class StructuralModel(ABC):
             outcome = _measured(_outcomes_of(system, values[:, row_numbers], [{}, *scenarios], held, out, shift), code)
             return np.concatenate([outcome[1:], outcome[1:] - outcome[0], outcome[:1]])
 
-        answer, of_main = averaged(self.system, self.draws, outcomes, rows, weight, coverage)
+        answer, main_outcomes = averaged(self.system, self.draws, outcomes, rows, weight, coverage)
         n = len(scenarios)
         if code is not None:  # probabilities
             lowest = np.r_[np.zeros(n), -np.ones(n), 0]
@@ -397,7 +397,7 @@ class StructuralModel(ABC):
         label = None if code is None else (self.variables[out].levels or ())[code]
         quantiles = np.full((n + 1, len(QUANTILES)), np.nan)
         if code is None:
-            quantiles[:] = [_weighted_quantiles(of_main[i], QUANTILES, weight[rows]) for i in (*range(n), -1)]
+            quantiles[:] = [_weighted_quantiles(main_outcomes[i], QUANTILES, weight[rows]) for i in (*range(n), -1)]
         before, direction = float(answer.estimate[-1]), self._direction(changed, out, held)
         return _Averages(before, after, change, quantiles[-1], quantiles[:-1], direction, label)
 
@@ -548,11 +548,11 @@ def _outcomes_of(
         some = scenarios[piece]
         after = np.tile(values, len(some))
         for i, scenario in enumerate(some):
-            of_scenario = after[:, i * n_rows : (i + 1) * n_rows]
+            scenario_values = after[:, i * n_rows : (i + 1) * n_rows]
             for node, code in held.items():
-                of_scenario[node] = code
+                scenario_values[node] = code
             for node, code in scenario.items():
-                of_scenario[node] = of_scenario[node] + code if shift else code
+                scenario_values[node] = scenario_values[node] + code if shift else code
         system.solve(np.tile(noise, len(some)), after, nodes)
         outcomes[piece] = after[out].reshape(len(some), n_rows)
     return outcomes

@@ -199,7 +199,7 @@ class Variables:
         """
         if columns is None:
             levels = [tuple(c.cat.categories) if c.dtype == "category" else None for _, c in frame.items()]
-            columns = [Variable(str(name), of_column) for name, of_column in zip(frame, levels, strict=True)]
+            columns = [Variable(str(name), column_levels) for name, column_levels in zip(frame, levels, strict=True)]
         return cls(columns, from_frame(frame, columns).T, weight)
 
     @classmethod

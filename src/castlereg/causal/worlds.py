@@ -395,8 +395,8 @@ class KnownWorld(StructuralModel):
         n_levels = tuple(int(self.categorical.get(name, 0)) for name in self.names)
         edges, noise = self.edge_weights != 0, (self.noise_kinds, self.noise_stds)
         if self.function != _SMOOTH and not self.categorical:  # all effects are 1
-            of_node = node_features(self.function, 0, np.random.default_rng(0))
-            return _KnownSystem(edges, n_levels, (of_node,) * len(n_levels), self.edge_weights.T, *noise)
+            node_function = node_features(self.function, 0, np.random.default_rng(0))
+            return _KnownSystem(edges, n_levels, (node_function,) * len(n_levels), self.edge_weights.T, *noise)
         features, effects_on = [], []
         for node, levels in enumerate(n_levels):
             # Each node has its own generator, so its functions do not change when edges or other nodes do.

@@ -188,7 +188,7 @@ def chosen_task(y: pd.DataFrame, task: str) -> tuple[str, str]:
     if task == "auto":
         tasks, reasons = zip(*[inferred_task(column) for _, column in y.items()], strict=True)
         if len({*tasks}) > 1:
-            kinds = ", ".join(f"{name}: {of_target}" for name, of_target in zip(y, tasks, strict=True))
+            kinds = ", ".join(f"{name}: {target_task}" for name, target_task in zip(y, tasks, strict=True))
             raise ValueError(f"the targets need different tasks ({kinds}): fit one model for each, or pass --task")
         return tasks[0], " and ".join(dict.fromkeys(reasons))
     for name, column in y.items() if task == "regression" else ():

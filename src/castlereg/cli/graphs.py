@@ -40,10 +40,10 @@ def graph(
     """Write the causal graph of a model, or of a table without training networks."""
     form = _format(form, output, shown.as_json)
     is_shown = form == "png" and output is None and sys.stdout.isatty()
-    of_table = target is None and bool(drop or categorical or text.given)
+    needs_table = target is None and bool(drop or categorical or text.given)
     rules = {
         "a PNG cannot be shown in a terminal: pass --output, or redirect the output to a file or a pipe": is_shown,
-        "--drop, --categorical, --sep, --decimal and --encoding are for a table: pass its --target": of_table,
+        "--drop, --categorical, --sep, --decimal and --encoding are for a table: pass its --target": needs_table,
         f"{path} is a table: pass its --target, or a model": target is None and files.is_table(path),
     }
     opt.check(rules)

@@ -198,17 +198,17 @@ class Tangos(Regularizer):
 def _attributions(parameters: Parameters, x: Array) -> Array:
     """Return the gradients of the last hidden units in the channels of each row, (nodes, width, rows, channels)."""
 
-    def of_node(position: Array) -> Array:
+    def node_attributions(position: Array) -> Array:
         network = select(parameters, position[None])
         units, pull_back = jax.vjp(lambda x: hidden_units(network, input_layer(network, x))[:, 0], x)
 
-        def of_unit(unit: Array) -> Array:  # rows are independent: all rows in one call
+        def unit_attribution(unit: Array) -> Array:  # rows are independent: all rows in one call
             (gradient,) = pull_back(jnp.broadcast_to(unit, units.shape))
             return gradient
 
-        return jax.vmap(of_unit)(jnp.eye(units.shape[1], dtype=units.dtype))
+        return jax.vmap(unit_attribution)(jnp.eye(units.shape[1], dtype=units.dtype))
 
-    return jax.vmap(of_node)(jnp.arange(parameters.input_weights.shape[1]))
+    return jax.vmap(node_attributions)(jnp.arange(parameters.input_weights.shape[1]))
 
 
 def _mean_cosine(attributions: Array, weight: Array, pairs: Array | None) -> Array:

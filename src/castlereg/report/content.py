@@ -208,8 +208,8 @@ def _training(
     drawings = [curves("Training objective", "sum of all terms", tables["objective"])]
     if has_best:
         drawings.append(curves("Validation loss", "about 1 if the mean or the base rates are predicted", validation))
-    epochs, of_best = ((int(values.min()), int(values.max())) for values in (lengths, best))
-    return _Training(len(best), epochs, of_best, float(validation_loss) if has_best else None, tuple(drawings), parts)
+    epochs, chosen = ((int(values.min()), int(values.max())) for values in (lengths, best))
+    return _Training(len(best), epochs, chosen, float(validation_loss) if has_best else None, tuple(drawings), parts)
 
 
 def _table_columns(model: NetworkEstimator, n_rows: int) -> Iterator[_TableColumn]:

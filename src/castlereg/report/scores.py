@@ -156,8 +156,8 @@ def _out_of_fold(
         for name, network in networks.items():
             predictions[name] = [np.zeros(shape) for shape in shapes]
             network.set_params(categorical_features=np.flatnonzero(categorical).tolist())  # as read from all rows
-            for (train, held_out), of_fold in zip(folds, seeds, strict=True):
-                fitted = clone(network).set_params(random_state=of_fold)
+            for (train, held_out), fold_seed in zip(folds, seeds, strict=True):
+                fitted = clone(network).set_params(random_state=fold_seed)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", FitWarning)  # shown when the model was fitted
                     fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
@@ -275,12 +275,12 @@ def _score_target(target: Target, truth: NDArray[Any], predictions: dict[str, Ar
     seeds = np.random.SeedSequence(seed, spawn_key=(2,))
     intervals = bootstrap(measured, len(truth), seeds)
     measures = []
-    for k, (name, of_unit, _) in enumerate(kinds):
-        of_methods = tuple(intervals[k * n : (k + 1) * n])
+    for k, (name, kind_unit, _) in enumerate(kinds):
+        method_intervals = tuple(intervals[k * n : (k + 1) * n])
         is_loss = name in ("Error", "RMSE", "Log loss")
-        measures.append(_Measure(name, of_unit, is_loss, decimals_of(of_methods), of_methods))
+        measures.append(_Measure(name, kind_unit, is_loss, decimals_of(method_intervals), method_intervals))
     paired = zip(methods[1:], intervals[len(kinds) * n :], measures[0].scores[1:], strict=True)
-    differences = tuple(_judged(*of_method) for of_method in paired)
+    differences = tuple(_judged(*paired_draws) for paired_draws in paired)
     details: dict[str, Any]
     if isinstance(target, NumericTarget):
         rows = np.random.default_rng(seeds.spawn(1)[0]).permutation(len(truth))[:_MOST_POINTS]

@@ -474,8 +474,8 @@ class _Run:
         )
         held_out, targets = data.held_out, data.preprocessing.targets
         values = [
-            [sum(w * v for w, v in zip(blend.weights, by_part, strict=True)) for by_part in zip(*of_fold, strict=True)]
-            for of_fold in zip(*(part.fold_values for part in parts), strict=True)
+            [sum(w * v for w, v in zip(blend.weights, by_part, strict=True)) for by_part in zip(*fold, strict=True)]
+            for fold in zip(*(part.fold_values for part in parts), strict=True)
         ]
         mean = held_out.mean(values)
         predicted = [target.predicted(v) for target, v in zip(targets, mean, strict=True)]
@@ -485,8 +485,8 @@ class _Run:
             folds = [(data.kept[train], data.kept[held]) for train, held in self.all_folds]
             errors = [
                 [
-                    prediction_errors(target, target.predicted(of_target), truth[rows])
-                    for target, of_target, truth in zip(targets, fold_values, held_out.truth, strict=True)
+                    prediction_errors(target, target.predicted(target_values), truth[rows])
+                    for target, target_values, truth in zip(targets, fold_values, held_out.truth, strict=True)
                 ]
                 for fold_values, rows in zip(values, held_out.by_member, strict=True)
             ]

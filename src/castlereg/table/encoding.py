@@ -447,7 +447,7 @@ def measure(encoded: Encoded, row_lists: Sequence[RowNumbers]) -> tuple[Standard
     measured = [known[key] for key in keys]
     arrays, dtype = zip(*(standardization for standardization, _ in measured), strict=True), encoded.inputs.dtype
     stacked: list[Any] = [
-        None if of_members[0] is None else np.stack(of_members).astype(dtype) for of_members in arrays
+        None if member_arrays[0] is None else np.stack(member_arrays).astype(dtype) for member_arrays in arrays
     ]
     return Standardization(*stacked), np.array([weight for _, weight in measured], dtype)
 
@@ -462,12 +462,12 @@ def _measure_rows(encoded: Encoded, rows: RowNumbers) -> tuple[Standardization, 
     parts = []
     for block in _blocks(len(rows)):
         values = inputs[rows[block]].astype(np.float64)
-        of_block = np.ones(len(values)) if weight is None else weight[block]
-        parts.append(_Moments.of(clip_smoothly(values, center, rate, layout), of_block, layout.has_missing))
+        block_weight = np.ones(len(values)) if weight is None else weight[block]
+        parts.append(_Moments.of(clip_smoothly(values, center, rate, layout), block_weight, layout.has_missing))
     _, mean, variance = reduce(_Moments.joined, parts)
     is_value = ~layout.is_input_only
-    of_node = np.bincount(layout.channel_nodes[is_value], variance[is_value])[layout.channel_nodes]
-    scale = np.where(is_value, 1 / np.sqrt(np.where(of_node > 1e-12, of_node, 1.0)), 1.0)
+    node_values = np.bincount(layout.channel_nodes[is_value], variance[is_value])[layout.channel_nodes]
+    scale = np.where(is_value, 1 / np.sqrt(np.where(node_values > 1e-12, node_values, 1.0)), 1.0)
     scale = np.where(variance > 1e-12, scale, 0.0)
     units = None if layout.is_squared.all() else _null_losses(mean, layout)
     for k, node in enumerate(layout.nodes):
@@ -484,8 +484,8 @@ def _null_losses(rates: NDArray[np.float64], layout: Layout) -> NDArray[np.float
     for k, node in enumerate(layout.nodes):
         if node.kind == "numeric":
             continue
-        of_node = rates[layout.output_channels[k][: node.levels]]
-        shares = np.array([of_node[0], 1 - of_node[0]]) if node.kind == "binary" else of_node
+        node_values = rates[layout.output_channels[k][: node.levels]]
+        shares = np.array([node_values[0], 1 - node_values[0]]) if node.kind == "binary" else node_values
         shares = shares[shares > 0]
         entropy = -float(np.sum(shares * np.log(shares)))
         losses[k] = entropy if entropy > 1e-9 else 1.0

@@ -127,10 +127,10 @@ def infer_schema(columns: Columns, categorical: Sequence[bool], what: str = "X")
             "use a column, list it in categorical_features (--categorical)"
         )
     schema = tuple(decision.schema for decision in decided)
-    of_text = [decision for decision in decided if decision.was_text]
-    if of_text:
-        names = first_few([repr(decision.schema.name) for decision in of_text])
-        marks = ", ".join(map(repr, sorted({mark for decision in of_text for mark in decision.marks})))
+    text_columns = [decision for decision in decided if decision.was_text]
+    if text_columns:
+        names = first_few([repr(decision.schema.name) for decision in text_columns])
+        marks = ", ".join(map(repr, sorted({mark for decision in text_columns for mark in decision.marks})))
         warn_user(
             f"{what} has numbers stored as text in {names}"
             + (f" (except for {marks}): read as numbers, with {marks} as missing" if marks else ": read as numbers")
@@ -409,17 +409,17 @@ def values_of_levels(
         read = _days(texts, schema, what)
     elif read is None:
         raise _another_kind(column, schema, what)
-    of_levels = np.full(len(levels), np.nan)
-    of_levels[present] = read
-    values = values_at(cells, of_levels)
+    level_values = np.full(len(levels), np.nan)
+    level_values[present] = read
+    values = values_at(cells, level_values)
     check_range(values[:, None], [schema.name], what)
     return values
 
 
 def _days(texts: Sequence[str], schema: ColumnSchema, what: str) -> NDArray[np.float64]:
     """Read each date on its own, in the format of the training data or in one that is unambiguous."""
-    of_training: tuple[Reading, ...] = (schema.reading,) if schema.reading else ("day first", "month first")
-    readings: tuple[Reading, ...] = tuple(dict.fromkeys((*of_training, "year first", "month name")))
+    training_readings: tuple[Reading, ...] = (schema.reading,) if schema.reading else ("day first", "month first")
+    readings: tuple[Reading, ...] = tuple(dict.fromkeys((*training_readings, "year first", "month name")))
     days = np.full(len(texts), np.nan)
     for i, text in enumerate(texts):
         if text.strip() in MISSING_MARKS:

@@ -228,11 +228,11 @@ def read_target(y: Any, what: str = "y") -> tuple[list[NDArray[Any]], list[str]]
     for stored, column, name in zip(columns, values, names, strict=True):
         missing = _is_missing(stored)
         if np.any(missing):
-            of_target = what if len(columns) == 1 else f"{what}'s column {name!r}"
+            described = what if len(columns) == 1 else f"{what}'s column {name!r}"
             row = int(np.argmax(missing))
             mark = repr(str(column[row])) if isinstance(column[row], str) else "NaN or None"
             raise ValueError(
-                f"{of_target} has {int(missing.sum())} missing values ({mark}), first in row {row}: drop rows "
+                f"{described} has {int(missing.sum())} missing values ({mark}), first in row {row}: drop rows "
                 "without a target"
             )
     return [_without_objects(column) for column in values], names

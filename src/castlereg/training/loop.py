@@ -192,7 +192,7 @@ class _Draws:
             drawn = self._regularizer_numbers(int(i), epochs, shape[1:])
             if numbers is None:
                 numbers = jax.tree.map(lambda a: np.zeros((len(setup.members), *a.shape), a.dtype), drawn)
-            jax.tree.map(lambda array, of_member, i=i: array.__setitem__(i, of_member), numbers, drawn)
+            jax.tree.map(lambda array, numbers_of_epoch, i=i: array.__setitem__(i, numbers_of_epoch), numbers, drawn)
         return batches, sampled, numbers
 
     def _regularizer_numbers(self, i: int, epochs: int, padded_shape: tuple[int, ...]) -> Any:

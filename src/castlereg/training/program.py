@@ -205,8 +205,8 @@ class _Epoch:
             kept = _refreshed(kept, i, nodes, h)
             cycles = Cycles(kept.value, kept.slope[:, nodes])
         part = _cut_out(network, nodes)
-        of_step = rows[0][i - first], rows[1][i - first]
-        logged, running, gradient = self.gradient(part, carry[0], of_step, i, nodes, cycles)
+        step_rows = rows[0][i - first], rows[1][i - first]
+        logged, running, gradient = self.gradient(part, carry[0], step_rows, i, nodes, cycles)
         updates, moments = _update(gradient, moments, nodes)
         part, others = self.moved((part, weights.regularizers), updates, logged[0])
         part = keep_signs(part, self.layout)
@@ -296,9 +296,9 @@ def _update(
     """Turn the gradient of some sub-networks into a step."""
     network, others = gradient
     shared_step, shared = adam.update(((network.hidden, network.embedding), others), moments.shared)
-    of_nodes = jax.tree.map(partial(_cut, nodes, axis=0), moments.nodes)
-    step, of_nodes = jax.vmap(adam.update)(by_node(network), of_nodes)
-    put = jax.tree.map(partial(_copy_slices, nodes, axis=0, into=True), moments.nodes, of_nodes)
+    node_moments = jax.tree.map(partial(_cut, nodes, axis=0), moments.nodes)
+    step, node_moments = jax.vmap(adam.update)(by_node(network), node_moments)
+    put = jax.tree.map(partial(_copy_slices, nodes, axis=0, into=True), moments.nodes, node_moments)
     (hidden, embedding), others = shared_step
     step = step._replace(input_weights=step.input_weights.swapaxes(0, 1), hidden=hidden, embedding=embedding)
     return (step, others), SampledMoments(put, shared)

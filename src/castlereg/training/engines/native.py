@@ -303,12 +303,12 @@ def _states(states: MemberState, setup: Setup) -> dict[str, Any]:
     else:
         arrays |= {"count": moments.shared.count, "node_count": moments.nodes.count}
         others = (train.weights.regularizers, moments.shared.mu[1], moments.shared.nu[1])
-        for order, of_nodes, ((hidden, embedding), _) in (
+        for order, node_moments, ((hidden, embedding), _) in (
             ("first", moments.nodes.mu, moments.shared.mu),
             ("second", moments.nodes.nu, moments.shared.nu),
         ):
             for name in ("input_weights", "input_bias", "output_weights", "output_bias"):
-                arrays[f"{order}_{name}"] = getattr(of_nodes, name)
+                arrays[f"{order}_{name}"] = getattr(node_moments, name)
             for layer, dense in enumerate(hidden, start=1):
                 arrays |= {f"{order}_hidden_weights_{layer}": dense.weights, f"{order}_hidden_bias_{layer}": dense.bias}
             if embedding is not None:
@@ -316,8 +316,8 @@ def _states(states: MemberState, setup: Setup) -> dict[str, Any]:
                 arrays[f"{order}_mixing"] = embedding.weights
     for number, regularizer in enumerate(setup.regularizers):
         if isinstance(regularizer, Autoencoder):
-            for prefix, of_regularizers in zip(("", "first_", "second_"), others, strict=True):
-                head = of_regularizers[number]
+            for prefix, regularizer_states in zip(("", "first_", "second_"), others, strict=True):
+                head = regularizer_states[number]
                 arrays |= {f"{prefix}head_bias": head["bias"], f"{prefix}head_weights": head["weights"]}
     if setup.layout.is_monotone:  # the signs that weights must have, 0 for any
         network = unpack(jax.tree.map(lambda a: a[0], states.best), setup.plan.form, setup.layout)
