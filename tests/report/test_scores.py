@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
+from castlereg import CastleRegressor
 from castlereg.evaluation import Interval, number
 from castlereg.report.scores import (
     _BOOSTING,
@@ -17,6 +21,7 @@ from castlereg.report.scores import (
     _reliability,
     _rival_predictions,
     _score_target,
+    comparison,
 )
 from castlereg.table.targets import ClassTarget, NumericTarget
 
@@ -208,3 +213,15 @@ def test_rivals_predict_the_rows_that_their_fold_left_out() -> None:
         patch.setattr("castlereg.report.scores._MOST_TRAINING_ROWS", 30)
         fewer = _rival_predictions(target, cells, y, folds, no_levels, seed=3)
     assert not np.array_equal(fewer[_BOOSTING], predicted[_BOOSTING])
+
+
+def test_refits_do_not_repeat_the_notes_of_the_fit() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "note": [f"this is comment {i} of many" for i in range(60)]})
+    model = CastleRegressor(max_epochs=2, random_state=0)
+    with pytest.warns(UserWarning, match="'note'"):
+        model.fit(X, X["a"].rename("y"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = comparison(model, X, X["a"], [X["a"].to_numpy()], rivals=False, cv=2, seed=0, verbose=False)
+    assert len(found.targets) == 1

@@ -22,7 +22,6 @@ from tqdm.auto import tqdm
 from castlereg.estimators import NetworkClassifier, NetworkRegressor
 from castlereg.estimators.base import NetworkEstimator, read_features
 from castlereg.evaluation import COVERAGE, Array, Interval, bootstrap, decimals_of, measures_of, n_draws, number
-from castlereg.notices import FitWarning
 from castlereg.table.splits import Fold, cross_validation_folds
 from castlereg.table.targets import ClassTarget, NumericTarget, Target
 
@@ -159,7 +158,7 @@ def _out_of_fold(
             for (train, held_out), fold_seed in zip(folds, seeds, strict=True):
                 fitted = clone(network).set_params(random_state=fold_seed)
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", FitWarning)  # shown when the model was fitted
+                    warnings.simplefilter("ignore", UserWarning)  # shown when the model was fitted
                     fitted.fit(_safe_indexing(X, train), _safe_indexing(y, train))
                 predicted = fitted.model_.predict(read_features(fitted, _safe_indexing(X, held_out)))
                 for k, (target, known) in enumerate(zip(targets, fitted.model_.targets, strict=True)):
