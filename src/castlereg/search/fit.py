@@ -207,24 +207,10 @@ def _folds(request: FitRequest, kept: NDArray[np.int64], related: dict[str, Any]
     if isinstance(cv, int | np.integer):
         states = fit_stream(request.seed, OfFit.FOLD_ROWS).generate_state(repeats)
         cuts = [cross_validation_folds(cv, len(kept), seed=int(state), **related) for state in states]
-        folds = [fold for cut in cuts for fold in cut]
-    else:
-        y, groups, has_classes = request.splitter_data
-        n_rows = len(request.rows)
-        cut = cross_validation_folds(cv, n_rows, seed=0, y=y, groups=groups, is_classifier=has_classes)
-        position = np.full(n_rows, -1)
-        position[kept] = np.arange(len(kept))
-        positions = [(position[train], position[held]) for train, held in cut]
-        folds = [(train[train >= 0], held[held >= 0]) for train, held in positions] * repeats
-    for number, (train, held) in enumerate(folds):
-        if len(train) < 2 or len(held) < 1:
-            raise ValueError(
-                f"fold {number} of cv={cv!r} has {len(train)} training rows and {len(held)} validation rows: a network "
-                "needs at least two training rows and one validation row"
-            )
-    if len(folds) < 2:
-        raise ValueError(f"cv={cv!r} gives {len(folds)} fold, but cross-validation needs at least two")
-    return folds
+        return [fold for cut in cuts for fold in cut]
+    y, groups, has_classes = request.splitter_data
+    splits: dict[str, Any] = {"y": y, "groups": groups, "is_classifier": has_classes, "kept": kept}
+    return cross_validation_folds(cv, len(request.rows), seed=0, **splits) * repeats
 
 
 def _check_enough(rows: Rows) -> None:

@@ -172,12 +172,14 @@ def cross_validation_folds(
     times: NDArray[np.float64] | None = None,
     y: Any = None,
     is_classifier: bool = False,
+    kept: NDArray[np.int64] | None = None,
 ) -> list[Fold]:
     """Split rows into folds.
 
     An integer ``cv`` is the number of random folds, or of folds in time; see :func:`validation_split`. Any other ``cv``
     (a splitter, or pairs of lists, arrays or masks of rows) is used as scikit-learn uses it: it gets ``y`` and
-    ``groups`` unchanged, and ``classes`` and ``times`` are ignored.
+    ``groups`` unchanged, and ``classes`` and ``times`` are ignored. Of its folds, only rows in ``kept`` stay, as their
+    positions in ``kept``.
 
     Examples
     --------
@@ -190,6 +192,11 @@ def cross_validation_folds(
         splitter = check_cv(cv, y, classifier=is_classifier)
         splits = splitter.split(np.empty((n_rows, 1)), y, groups)
         pairs = [(rows[np.asarray(train)], rows[np.asarray(held_out)]) for train, held_out in splits]
+        if kept is not None:
+            position = np.full(n_rows, -1)
+            position[kept] = np.arange(len(kept))
+            pairs = [(position[train], position[held_out]) for train, held_out in pairs]
+            pairs = [(train[train >= 0], held_out[held_out >= 0]) for train, held_out in pairs]
     else:
         check_integer("cv", cv, least=2)
         pairs = _counted_folds(int(cv), n_rows, seed, classes, groups, times)
