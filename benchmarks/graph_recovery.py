@@ -95,7 +95,7 @@ def table_with_graph(name: str, folder: Path) -> Recovery:
     return Recovery(truth, values, levels)
 
 
-def _table(problem: Recovery) -> pd.DataFrame:
+def frame_of(problem: Recovery) -> pd.DataFrame:
     """Return the rows as a table, with categories for levels."""
     data = pd.DataFrame(problem.values, columns=[f"x{k}" for k in range(problem.values.shape[1])])
     for k in np.flatnonzero(np.zeros(0) if problem.levels is None else problem.levels):
@@ -105,7 +105,7 @@ def _table(problem: Recovery) -> pd.DataFrame:
 
 def _discovered(problem: Recovery) -> Graph:
     """Return the graph that estimators discover."""
-    table = Variables.of_frame(_table(problem))
+    table = Variables.of_frame(frame_of(problem))
     start = time.process_time()
     found = discover(table)
     direction = np.nan_to_num(found.direction, nan=0.5)
@@ -114,7 +114,7 @@ def _discovered(problem: Recovery) -> Graph:
 
 def _input_graph(problem: Recovery) -> Graph:
     """Return the paper's graph, of the networks of CASTLE."""
-    data = _table(problem)
+    data = frame_of(problem)
     X, y = data.iloc[:, :-1], data.iloc[:, -1]
     estimator = CastleClassifier if problem.levels is not None and problem.levels[-1] else CastleRegressor
     start = time.process_time()

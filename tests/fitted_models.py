@@ -91,7 +91,9 @@ def _make(name: str) -> tuple[Any, Any, Any]:
     mixed = {**QUICK, "categorical_features": ["zone"]}
     shallow = {**mixed, "hidden_layer_sizes": (4,)}
     if name == "CastleRegressor":
-        known = EdgeConstraints(required=[("x0", "y")], forbidden=[("x1", "x2")], tiers=[["x0"], ["y"]])
+        known = EdgeConstraints(
+            required=[("x0", "y")], forbidden=[("x1", "x2")], tiers=[["x0"], ["y"]], beliefs=[("x2", "y", 0.7)]
+        )
         castle = Castle(sparsity="group", capacity=True, acyclicity="logdet")
         return CastleRegressor(0.02, np.float32(0.5), castle=castle, constraints=known, **QUICK), *_numbers()
     if name == "NetworkRegressor":

@@ -1,17 +1,20 @@
 """Run a peer on exported recovery problems; needs a separate environment with the peer installed.
 
-``python benchmarks/peers/recover.py dagma|dagma_short|notears|lingam|ges|ges_levels|score FOLDER NAME ...``, after
-``python -m benchmarks.graph_recovery export FOLDER``. Weights and processor seconds are written next to the problems;
-existing results are kept. ``dagma_short`` has a tenth of DAGMA's iterations.
+``python benchmarks/peers/recover.py dagma|dagma_short|notears|lingam|ges|ges_levels|boss|fci|score FOLDER NAME ...``,
+after ``export FOLDER`` of ``benchmarks.graph_recovery``, ``benchmarks.real_columns`` or ``benchmarks.reality``. Weights
+and processor seconds are written next to the problems; existing results are kept. ``dagma_short`` has a tenth of
+DAGMA's iterations.
 
 NOTEARS (gCastle) and DAGMA need PyTorch; their layers are computed by ``quick_equations.py``, the same to rounding:
-seconds here are the peers' at their best. DirectLiNGAM (lingam) and GES (causal-learn, for numbers and for levels) need
-their packages only. SCORE is written here after its paper, as dodiscover could not be installed.
+seconds here are the peers' at their best. DirectLiNGAM (lingam), GES (causal-learn, for numbers and for levels), BOSS
+and FCI (causal-learn, on codes of levels) need their packages only. SCORE is written here after its paper, as
+dodiscover could not be installed.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import sys
 import time
 from functools import partial
@@ -83,7 +86,11 @@ def ges(values: Any, score: str = "local_score_BIC") -> Any:
     """Run GES; an undirected edge counts one half in each direction."""
     from causallearn.search.ScoreBased.GES import ges as run
 
-    marks = run(values, score)["G"].graph  # marks[i, j] = -1 and marks[j, i] = 1 for i -> j, both -1 for i - j
+    return _arrows_and_halves(run(values, score)["G"].graph)
+
+
+def _arrows_and_halves(marks: Any) -> Any:
+    """Read marks of causal-learn: marks[i, j] = -1 and marks[j, i] = 1 for i -> j, both -1 for i - j."""
     arrows = (marks == -1) & (marks.T == 1)
     return arrows + 0.5 * ((marks == -1) & (marks.T == -1))
 
@@ -91,6 +98,28 @@ def ges(values: Any, score: str = "local_score_BIC") -> Any:
 def ges_levels(values: Any) -> Any:
     """Run GES on numbers of levels, with the BDeu score."""
     return ges(values, "local_score_BDeu")
+
+
+def boss(values: Any) -> Any:
+    """Run BOSS with its linear BIC; an undirected edge counts one half in each direction."""
+    from causallearn.search.PermutationBased.BOSS import boss as run
+
+    random.seed(0)
+    np.random.seed(0)
+    return _arrows_and_halves(run(values, verbose=False).graph)
+
+
+def fci(values: Any) -> tuple[Any, Any]:
+    """Run FCI with Fisher's z; also return the pairs that it joins by an unobserved cause.
+
+    An edge with a circle and an arrowhead counts as an arrow, one with two circles half in each direction.
+    """
+    from causallearn.search.ConstraintBased.FCI import fci as run
+
+    marks = run(values, show_progress=False)[0].graph
+    arrows = np.isin(marks, (-1, 2)) & (marks.T == 1)
+    undirected = np.isin(marks, (-1, 2)) & np.isin(marks.T, (-1, 2))
+    return arrows + 0.5 * undirected, (marks == 1) & (marks.T == 1)
 
 
 def score(values: Any, most_rows: int = 1000, ridge: float = 1e-3, level: float = 1e-3) -> Any:
@@ -138,6 +167,8 @@ PEERS = {
     "lingam": lingam,
     "ges": ges,
     "ges_levels": ges_levels,
+    "boss": boss,
+    "fci": fci,
     "score": score,
 }
 
@@ -150,9 +181,15 @@ def main(peer: str, folder: Path, names: list[str]) -> None:
             continue
         values = np.load(folder / f"{name}.npz")["values"]
         start = time.process_time()
-        weights = np.abs(np.asarray(PEERS[peer](values), dtype=np.float64))
-        seconds = time.process_time() - start
-        np.savez(written, weights=weights, seconds=seconds)
+        try:
+            result = PEERS[peer](values)
+        except (ValueError, np.linalg.LinAlgError) as error:  # such as a singular matrix of near-deterministic columns
+            print(peer, name, error, flush=True)
+            continue
+        weights, *hidden = result if isinstance(result, tuple) else (result,)
+        arrays = {"weights": np.abs(np.asarray(weights, dtype=np.float64)), "seconds": time.process_time() - start}
+        np.savez(written, **arrays, **dict(zip(("hidden",), hidden, strict=False)))
+        seconds = arrays["seconds"]
         print(peer, name, f"{seconds:.1f} s", flush=True)
 
 

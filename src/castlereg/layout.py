@@ -229,7 +229,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class EdgeRules:
-    """Allowed and required edges: arrays of shape (nodes, nodes), True at ``[j, k]`` for an edge j -> k."""
+    """Allowed, required and believed edges: arrays of shape (nodes, nodes), with ``[j, k]`` for an edge j -> k."""
 
     allowed: NDArray[np.bool_]
     required: NDArray[np.bool_]  # not penalized by sparsity, not cut; must be allowed and acyclic
+    prior: NDArray[np.float64] | None = None  # beliefs in edges, NaN where there are none; training ignores them

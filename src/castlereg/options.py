@@ -34,7 +34,9 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
     )
 
 
-def check_number(name: str, value: Any, *, above: float | None = None, least: float | None = None) -> None:
+def check_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float | None = None
+) -> None:
     """Raise unless the value is a finite number within bounds."""
     if not _is_number(value) or not math.isfinite(value):
         raise ValueError(f"{name}={value!r} must be a finite number")
@@ -42,6 +44,8 @@ def check_number(name: str, value: Any, *, above: float | None = None, least: fl
         raise ValueError(f"{name}={value!r} must be greater than {above:g}")
     if least is not None and not value >= least:
         raise ValueError(f"{name}={value!r} must be at least {least:g}")
+    if most is not None and not value <= most:
+        raise ValueError(f"{name}={value!r} must be at most {most:g}")
 
 
 def check_integer(name: str, value: Any, *, least: int = 1) -> None:

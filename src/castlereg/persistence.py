@@ -61,7 +61,9 @@ _CLASSES: dict[str, str] = {
 }
 """Modules and names of all classes that a file may contain."""
 _MODELS = (*_CLASSES["castlereg.estimators"].split(), "FittedWorld")  # what users save
-_MAY_HAVE_NAN = {"CausalGraph", "Columns", "FittedModel", "FoldRecord", "InputGraph", "Population"}
+_MAY_HAVE_NAN = {"CausalGraph", "Columns", "EdgeRules", "FittedModel", "FoldRecord", "InputGraph", "Population"}
+
+_ADDED = {"hidden_array", "independences_array", "shapes_array", "prior_array", "prior"}  # may be missing in a file
 
 _FORMAT = 3
 _MAX_HEADER = 20_000  # kilobytes; most models have less than a hundred
@@ -339,7 +341,7 @@ class _Reader:
             cls: Any = _classes()[kind]
             names = {*_parameters(cls)}
             # Fields of options that are newer than the file keep their defaults.
-            wrong = parts.keys() - names or (names - parts.keys() if path.startswith("model") else ())
+            wrong = parts.keys() - names or (names - parts.keys() - _ADDED if path.startswith("model") else ())
             if wrong or issubclass(cls, BaseEstimator):
                 raise _Invalid(f"{path}, a {kind}, has missing or unknown fields ({', '.join(wrong)})")
             value = _checked(kind, {name: self.read(part, f"{path}/{name}") for name, part in parts.items()}, path)
@@ -463,6 +465,7 @@ def _is_fitted_model(model: Any) -> bool:
         and (model.known_importances is None or model.known_importances.shape == (n,))
         and all(sorted(graph.names) == sorted(model.names) for graph in graphs)
         and (edges is None or edges.allowed.shape == edges.required.shape == shape)
+        and (edges is None or edges.prior is None or edges.prior.shape == shape)
         and model.blend.preprocessing is model.preprocessing
         and model.networks.n_members == n_members
         and set(model.selected or ()) <= set(range(n))

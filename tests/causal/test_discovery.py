@@ -11,7 +11,7 @@ import pytest
 from castlereg.acyclicity.cut import find_cycle
 from castlereg.causal import EdgeConstraints, discover_graph
 from castlereg.causal.discovery import Climb, Discovery, _prepared, discover, linear_order, paths
-from castlereg.causal.judge import Column, Judge, LinearJudge, log_density
+from castlereg.causal.judge import Column, Judge, log_density
 from castlereg.causal.variables import Variable, Variables
 from castlereg.layout import EdgeRules
 from tests.causal.coded import coded
@@ -141,7 +141,10 @@ def test_linear_equations_are_ordered_by_the_shape_of_the_noise(seed: int) -> No
     assert linear_order(values) == [1, 2, 0]
     found = discovered(values)
     np.testing.assert_array_equal(found.edges, TRUTH)
-    assert (found.direction[TRUTH] > 0.9).all() and (found.joined[TRUTH] > 0.9).all()
+    assert (found.shapes[TRUTH] > 0.7).all() and (found.joined[TRUTH] > 0.8).all()
+    # Independences say nothing about a complete graph, and without their agreement shapes are believed only in part.
+    np.testing.assert_array_equal(found.independences[TRUTH], 0.5)
+    assert (found.direction[TRUTH] < 0.9).all()
 
 
 def test_directions_of_linear_gaussian_data_are_unknown() -> None:
@@ -201,15 +204,6 @@ def test_paths_are_those_of_powers() -> None:
     np.testing.assert_array_equal(paths(edges), powers)
 
 
-def test_the_linear_judge_is_the_gaussian_likelihood() -> None:
-    values = chain(np.random.default_rng(0), n=300)
-    columns = [number(column) for column in values.T]
-    scaled = np.stack([column.values for column in columns], axis=1)
-    residuals = scaled[:, 0] - scaled[:, 1:] @ np.linalg.lstsq(scaled[:, 1:], scaled[:, 0], rcond=None)[0]
-    expected = -0.5 * 300 * np.log(residuals.var())
-    assert LinearJudge(columns).total(0, frozenset({1, 2})) == pytest.approx(expected, rel=1e-6)
-
-
 def mixed_frame(n: int = 500) -> pd.DataFrame:
     """Numbers, levels, a copy of a column, and missing values."""
     rng = np.random.default_rng(0)
@@ -258,8 +252,6 @@ def test_ctrl_c_raises_or_keeps_the_best_graph_so_far(monkeypatch: pytest.Monkey
         def raises(*_: Any) -> Any:
             raise KeyboardInterrupt
 
-        if isinstance(self.judge, LinearJudge):
-            return edges
         with monkeypatch.context() as patch:
             patch.setattr(Climb, "uphill", raises)
             return perturbed(self, edges, bar, keep)
@@ -276,7 +268,8 @@ def test_columns_are_numbers_or_levels() -> None:
     np.testing.assert_array_equal(value.present, [True, False, True, True])
     np.testing.assert_allclose(value.values[[0, 2, 3]].mean(), 0, atol=1e-12)
     flag = Column.of(Variable("x", ("no", "yes")), np.array([1.0, 0.0, np.nan, 0.0]))
-    assert (flag.levels, flag.values.tolist()) == (3, [1, 0, 2, 0])  # missing is a level of its own
+    assert (flag.levels, flag.values[[0, 1, 3]].tolist()) == (2, [1, 0, 0])
+    np.testing.assert_array_equal(flag.present, [True, True, False, True])
     huge = Column.of(Variable("x"), np.array([1e300, 2e300, -1e300, 0.0]))
     assert huge.present is None and huge.values.std() == pytest.approx(1)
     assert not Column.of(Variable("x"), np.full(4, np.nan)).values.any()
@@ -304,6 +297,6 @@ def test_the_graph_of_a_table_obeys_its_rules() -> None:
     assert not graph.parents("constant") and not graph.confidence.loc["constant"].any()
     assert "are probabilities" in graph.summary()
     free = discover_graph(preprocessing, rows)
-    assert free.parents("k") == ["b"] and free.direction.loc["a", "b"] > 0.9
+    assert free.parents("k") == ["b"] and free.direction.loc["a", "b"] > 0.5
     whole = EdgeRules(free.edge_array, free.edge_array)
     np.testing.assert_array_equal(discover_graph(preprocessing, rows, edges=whole).edge_array, free.edge_array)

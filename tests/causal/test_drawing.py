@@ -6,6 +6,7 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 import matplotlib as mpl
@@ -17,6 +18,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from castlereg.causal import CausalGraph, InputGraph
 from castlereg.causal.drawing import (
+    _along,
     _crossings,
     _curves,
     _Edge,
@@ -474,3 +476,74 @@ def test_a_notebook_shows_the_neighbourhood_in_large_graphs() -> None:
     assert "this is the neighbourhood of &lt;b&gt;." in shown
     assert "Shown: 5 of 50 nodes, 4 of 49 edges." in shown
     assert labels(shown) == {"n23", "n24", "<b>", "n26", "n27"}
+
+
+# --- evidence ---------------------------------------------------------------------------------------
+
+
+def evident() -> CausalGraph:
+    """A hidden cause next to an edge, another of a pair without an edge, and a belief."""
+    weights = np.zeros((4, 4))
+    weights[[0, 0, 1], [1, 2, 2]] = [0.9, 0.5, 0.4]
+    hidden, prior = np.full((2, 4, 4), np.nan)
+    hidden[[0, 1, 2, 3], [1, 0, 3, 2]] = [0.8, 0.8, 0.6, 0.6]
+    prior[1, 0] = 0.3
+    joined = np.where(weights + weights.T > 0, 0.9, 0.1)
+    direction = np.where(weights > 0, 0.95, np.where(weights.T > 0, 0.05, np.nan))
+    arrays = {"hidden_array": hidden, "prior_array": prior}
+    return CausalGraph(("age", "income", "rent", "<b>"), ("rent",), weights, joined, direction, **arrays)
+
+
+def test_hidden_causes_and_beliefs_are_drawn_and_explained() -> None:
+    graph = evident()
+    shown = picture(graph, graph.edges(), graph.nodes)
+    assert [mark.label for mark in shown.hidden] == [
+        "age <-> income: an unobserved common cause, probability 0.8",
+        "rent <-> <b>: an unobserved common cause, probability 0.6",
+    ]
+    assert not shown.loose  # a node with only a hidden cause is not pale
+    assert [line.believed for line in shown.lines] == [False, False, True]
+    data = graph.edges()["data"][0]
+    assert shown.lines[-1].label == (
+        "age -> income, weight 0.9, confidence 0.9, direction 0.95, hidden 0.8, your belief in income -> age 0.3, "
+        f"probability of the arrow {data:.2g} from the data and 0.85 with it"
+    )
+    assert shown.caption.endswith("Dotted: a suspected hidden common cause. Ring: with your belief.")
+    ax = draw(graph, None, 9)
+    assert len([patch for patch in ax.patches if type(patch).__name__ == "PathPatch"]) == 2
+    assert len([patch for patch in ax.patches if type(patch).__name__ == "Polygon"]) == 4
+    assert len(ax.lines) == 1
+    alone = picture(graph, graph.edges().head(0), ["age", "rent"])
+    assert not alone.hidden and "Dotted" not in alone.caption
+
+
+def test_svg_has_hidden_causes_and_beliefs_as_text() -> None:
+    root = ET.fromstring(to_svg(evident()))
+    marks = [group for group in root.iter(f"{SVG}g") if group.get("class") == "hidden"]
+    assert ["".join(mark.itertext()) for mark in marks][
+        1
+    ] == "rent <-> <b>: an unobserved common cause, probability 0.6"
+    assert all(len(mark.findall(f"{SVG}polygon")) == 2 for mark in marks)
+    assert all(mark.findall(f"{SVG}path")[1].get("stroke-dasharray") for mark in marks)
+    assert len([circle for circle in root.iter(f"{SVG}circle") if circle.get("class") == "prior"]) == 1
+
+
+def test_hidden_causes_stay_in_the_picture_and_avoid_nodes() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(20):
+        graph = dense(6, seed)
+        hidden = np.triu(rng.random((6, 6)), 1)
+        graph = replace(graph, hidden_array=hidden + hidden.T)
+        shown = picture(graph, graph.edges().head(8), graph.nodes)
+        for mark in shown.hidden:
+            points = _along(mark.curve, 30)
+            assert (points > -1).all() and (points < (shown.places.width + 1, shown.places.height + 1)).all()
+            for box in (shown.places.boxes[name] for name in (mark.first, mark.second)):
+                away = np.abs(points[[0, -1]] - (box.x, box.y)) <= (box.width / 2 + 1e-6, box.height / 2 + 1e-6)
+                assert away.all(axis=1).any()  # one end is on the rim of the box
+
+
+def test_only_the_most_probable_hidden_causes_are_drawn() -> None:
+    graph = replace(dense(6), hidden_array=np.linspace(0.5, 1, 36).reshape(6, 6))
+    shown = picture(graph, graph.edges(), graph.nodes)
+    assert len(shown.hidden) == 6 and "a suspected hidden common cause, the 6 most probable of 15." in shown.caption

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pandas as pd
 import pytest
 
 from castlereg.causal import CausalGraph, InputGraph
+from castlereg.causal.knowledge import _propagated
 
 
 @pytest.fixture
@@ -220,3 +222,126 @@ def test_names_are_drawn_as_they_are() -> None:
     ax.figure.canvas.draw()
     assert {text.get_text() for text in ax.texts} == set(names)
     plt.close("all")
+
+
+# --- evidence ---------------------------------------------------------------------------------------
+
+
+def evident(names: str, edges: dict[str, tuple[float, float]], target: str, **given: dict[str, float]) -> CausalGraph:
+    """Edges such as ``{"ab": (confidence, direction)}``, and evidence for pairs, such as ``hidden={"ac": 0.8}``."""
+    n = len(names)
+    weights, confidence = np.zeros((2, n, n))
+    direction, *evidence = np.full((5, n, n), np.nan)
+    for (a, b), (joined, forward) in edges.items():
+        j, k = names.index(a), names.index(b)
+        weights[j, k], confidence[[j, k], [k, j]], direction[[j, k], [k, j]] = 1, joined, (forward, 1 - forward)
+    arrays = dict(zip(("hidden", "independences", "shapes", "prior"), evidence, strict=True))
+    for name, values in given.items():
+        for (a, b), value in values.items():
+            j, k = names.index(a), names.index(b)
+            arrays[name][j, k] = value
+            if name != "prior":
+                arrays[name][k, j] = value if name == "hidden" else 1 - value
+    return CausalGraph(
+        tuple(names), (target,), weights, confidence, direction, **{f"{n}_array": arrays[n] for n in arrays}
+    )
+
+
+def test_edges_show_the_evidence_and_beliefs_only_if_there_are_any() -> None:
+    edges = {"ab": (0.9, 0.8), "bc": (0.7, 0.6)}
+    shown = evident("abc", edges, "c", shapes={"ab": 0.7}, independences={"ab": 0.5}, hidden={"bc": 0.6}).edges()
+    assert list(shown)[2:] == ["weight", "confidence", "direction", "independences", "shapes", "hidden"]
+    assert shown.loc[0, ["independences", "shapes"]].tolist() == [0.5, 0.7] and shown["hidden"].tolist()[1] == 0.6
+    believed = evident("abc", edges, "c", prior={"ab": 0.9}).edges().set_index("cause")
+    assert believed["prior"].tolist()[0] == 0.9 and np.isnan(believed.loc["b", "prior"])
+    forward, backward, none = 0.9 * 0.8 / 9, 0.9 * 0.2, 0.1
+    assert believed.loc["a", "data"] == pytest.approx(forward / (forward + backward + none))
+    assert believed.loc["b", "data"] == pytest.approx(0.7 * 0.6)
+
+
+def test_hidden_causes_are_listed_with_and_without_edges() -> None:
+    graph = evident("abcd", {"ab": (1, 1)}, "d", hidden={"ab": 0.6, "cd": 0.9, "ad": 0.1})
+    assert graph.hidden_causes().values.tolist() == [["c", "d", 0.9], ["a", "b", 0.6]]
+    assert len(graph.hidden_causes(0)) == 3 and graph.hidden_causes(0.95).empty
+    assert "A hidden common cause is suspected for 1 of the edges" in graph.summary()
+    assert evident("ab", {"ab": (1, 1)}, "b").hidden_causes().empty
+    assert "Two kinds of evidence" in evident("ab", {"ab": (1, 1)}, "b", shapes={"ab": 0.9}).summary()
+
+
+def test_edits_and_orders_keep_the_evidence() -> None:
+    given = {"shapes": {"ab": 0.7}, "hidden": {"bc": 0.6}, "prior": {"ab": 0.9, "bc": 0.2}}
+    graph = evident("abc", {"ab": (0.9, 0.8), "bc": (0.7, 0.6)}, "c", **given)
+    turned = graph.in_order_of(["c", "b", "a"])
+    shown = [each.edges().set_index(["cause", "effect"]).sort_index() for each in (graph, turned)]
+    pd.testing.assert_frame_equal(*shown)
+    edited = graph.reversed_edge("a", "b")
+    row = edited.edges().set_index("cause").loc["b"].set_index("effect")
+    assert row.loc["a", "shapes"] == pytest.approx(0.3)
+    assert np.isnan(row.loc["a", "prior"]) and row.loc["c", "prior"] == 0.2  # the edit replaces the belief
+    assert edited.hidden_causes().equals(graph.hidden_causes())
+
+
+# --- questions --------------------------------------------------------------------------------------
+
+
+def test_questions_are_only_about_open_arrows() -> None:
+    graph = evident("abcd", {"ab": (0.4, 0.6), "bc": (0.9, 0.95), "cd": (0.6, 0.89)}, "d")
+    asked = graph.questions()
+    assert asked[["question", "first", "second"]].values.tolist() == [["Does c cause d, or d c?", "c", "d"]]
+    assert asked["probability"].tolist() == [0.89] and asked["changes_target"].tolist() == [True]
+    assert evident("ab", {"ab": (1, 1)}, "b").questions().columns.tolist() == asked.columns.tolist()
+    unknown = CausalGraph.from_weights(np.triu(np.ones((3, 3)), 1), list("abc"), target="c")
+    assert unknown.questions().empty
+    with pytest.raises(ValueError, match="most=-1"):
+        graph.questions(-1)
+
+
+def test_an_answer_settles_what_follows_from_it() -> None:
+    """In a chain without colliders, the first arrow forward settles all, backward none; the target is elsewhere."""
+    chain = evident("abcdy", {"ab": (1, 0.5), "bc": (1, 0.5), "cd": (1, 0.5)}, "y")
+    asked = chain.questions().set_index("first")
+    assert asked["settles"].to_dict() == {"a": 2.0, "b": 2.0, "c": 2.0}
+    assert not asked["changes_target"].any()
+    triangle = evident("abcy", {"ab": (1, 0.95), "bc": (1, 0.95), "ac": (1, 0.6)}, "y")
+    assert triangle.questions()["settles"].tolist() == [1.0]
+
+
+def test_useful_questions_come_first() -> None:
+    edges = {"ab": (1, 0.55), "bc": (1, 0.55), "xy": (1, 0.55), "uv": (1, 0.85)}
+    asked = evident("abcxyuv", edges, "y").questions()
+    assert asked["first"].tolist() == ["x", "a", "b", "u"]  # the target; two arrows each; nearly settled
+    assert asked["changes_target"].tolist() == [True, False, False, False]
+    assert len(evident("abcxyuv", edges, "y").questions(2)) == 2
+
+
+def test_meek_rules_are_those_of_a_plain_loop() -> None:
+    """Essential graphs of random graphs and one more arrow, against all acyclic orders without new colliders."""
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        dag = np.triu(rng.random((5, 5)) < 0.6, 1)
+        skeleton = dag | dag.T
+        members = [g for g in _orientations(skeleton) if _colliders(g) == _colliders(dag)]
+        compelled = np.logical_and.reduce(members)
+        rest = skeleton & ~compelled & ~compelled.T
+        if not rest.any():
+            continue
+        j, k = rng.permutation(np.argwhere(rest))[0]
+        agreeing = np.logical_and.reduce([g for g in members if g[j, k]])
+        compelled[j, k] = True
+        rest[[j, k], [k, j]] = False
+        np.testing.assert_array_equal(_propagated(compelled, rest), agreeing)
+
+
+def _orientations(skeleton: Any) -> list[Any]:
+    found = {}
+    for order in itertools.permutations(range(len(skeleton))):
+        rank = np.argsort(order)
+        graph = skeleton & (rank[:, None] < rank)
+        found[graph.tobytes()] = graph
+    return list(found.values())
+
+
+def _colliders(graph: Any) -> set[tuple[int, int, int]]:
+    n, joined = len(graph), graph | graph.T
+    triples = itertools.product(range(n), repeat=3)
+    return {(i, j, k) for i, j, k in triples if i < k and graph[i, j] and graph[k, j] and not joined[i, k]}

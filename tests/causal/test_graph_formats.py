@@ -9,10 +9,12 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from castlereg.causal import CausalGraph, InputGraph
 
-NAMES = ["age", 'größe "in" m', "a -> b; [x]", "back\\slash & <tag>", "7", "income"]
+NAMES = ["node", 'größe "in" m', "a -> b; [x]", "back\\slash & <tag>", "7", "income"]
 
 
 # Of pydot, which calls its parser by old names.
@@ -25,23 +27,28 @@ def graph() -> CausalGraph:
     weights = np.triu(rng.random((6, 6)) * (rng.random((6, 6)) < 0.7), 1)
     edges, forward = weights > 0, np.triu(rng.random((6, 6)), 1)
     direction = np.where(edges, forward, np.where(edges.T, 1 - forward.T, np.nan))
-    joined = np.triu(rng.random((6, 6)), 1)
-    return CausalGraph(tuple(NAMES), ("income",), weights, joined + joined.T, direction)
+    joined, hidden = np.triu(rng.random((2, 6, 6)), 1)
+    prior = np.where(edges & (rng.random((6, 6)) < 0.5), rng.random((6, 6)), np.nan)
+    evidence = {"hidden_array": hidden + hidden.T, "shapes_array": direction, "prior_array": prior}
+    return CausalGraph(tuple(NAMES), ("income",), weights * 1e-6, joined + joined.T, direction, **evidence)
 
 
 def _same(one: CausalGraph, other: CausalGraph, digits: float = 0) -> None:
     assert one.names == other.names
     assert one.targets == other.targets
     edges = one.weight_array > 0
-    np.testing.assert_allclose(other.weight_array, one.weight_array, rtol=digits)
-    np.testing.assert_allclose(other.confidence_array[edges], one.confidence_array[edges], rtol=digits)
-    np.testing.assert_allclose(other.direction_array[edges], one.direction_array[edges], rtol=digits)
+    for name in ("weight", "confidence", "direction", "independences", "shapes", "hidden", "prior"):
+        here, there = (getattr(graph, f"{name}_array") for graph in (one, other))
+        np.testing.assert_allclose(there[edges], here[edges], rtol=digits)
+        if name in ("weight", "shapes"):
+            np.testing.assert_allclose(there, here, rtol=0, atol=1e-15)
 
 
 FORMATS: dict[str, Callable[[CausalGraph], CausalGraph]] = {
     "networkx": lambda g: CausalGraph.from_networkx(g.to_networkx()),
     "gml": lambda g: CausalGraph.from_gml(g.to_gml()),
     "dot": lambda g: CausalGraph.from_dot(g.to_dot()),
+    "dagitty": lambda g: CausalGraph.from_dagitty(g.to_dagitty()),
     "json": lambda g: CausalGraph.from_json(g.to_json()),
     "edges": lambda g: CausalGraph.from_edges(g.edges(), target="income", nodes=NAMES),
 }
@@ -69,9 +76,20 @@ def test_what_is_not_known_is_left_out_or_null(graph: CausalGraph) -> None:
 
 def test_json_keeps_everything(graph: CausalGraph) -> None:
     again = CausalGraph.from_json(graph.to_json())
-    for name in ("weight_array", "confidence_array", "direction_array"):
+    for name in (name for name in vars(graph) if name.endswith("_array")):
         np.testing.assert_array_equal(getattr(again, name), getattr(graph, name))
     assert again.summary() == graph.summary()
+
+
+def test_json_of_version_2_has_no_evidence(graph: CausalGraph) -> None:
+    content = json.loads(graph.to_json())
+    for name in ("hidden", "independences", "shapes", "prior"):
+        del content[name]
+    with pytest.raises(ValueError, match="not a complete graph: 'hidden'"):
+        CausalGraph.from_json(json.dumps(content))
+    again = CausalGraph.from_json(json.dumps(content | {"version": 2}))
+    np.testing.assert_array_equal(again.direction_array, graph.direction_array)
+    assert np.isnan([again.hidden_array, again.independences_array, again.shapes_array, again.prior_array]).all()
 
 
 def test_input_graphs_are_exported_with_their_agreement() -> None:
@@ -84,7 +102,7 @@ def test_input_graphs_are_exported_with_their_agreement() -> None:
     ("change", "message"),
     [
         ({"format": "other"}, "not a castlereg graph"),
-        ({"version": 99}, "version 99; this castlereg reads version 2"),
+        ({"version": 99}, "version 99; this castlereg reads versions 2 and 3"),
         ({"weights": [[0, 1]]}, "weights must have 6 rows of 6 numbers"),
         ({"weights": None}, "not a complete graph"),
         ({"nodes": ["a"] * 6}, "different names"),
@@ -136,3 +154,110 @@ def test_dowhy_reads_gml(graph: CausalGraph) -> None:
     model = dowhy.CausalModel(data=data, treatment="b", outcome="y", graph=plain.to_gml())
     estimand = model.identify_effect(proceed_when_unidentifiable=True)
     assert estimand.get_backdoor_variables() == ["a"]
+
+
+# --- dagitty and lavaan -----------------------------------------------------------------------------
+
+
+def test_dagitty_has_hidden_causes_of_all_pairs() -> None:
+    text = 'DAG "my graph" {\nbb="0,0,1,1"\nu [exposure,pos="0.1,-0.2"]; "y 1" [outcome]\nu -> m -> "y 1" [beta=0.3]\n'
+    text += 'w -> m u <-> "y 1"\n"y 1" <- x;x <-> w [hidden=0.75]\n}\n'
+    graph = CausalGraph.from_dagitty(text)
+    assert graph.names == ("u", "y 1", "m", "w", "x") and graph.targets == ("y 1",)
+    assert {tuple(edge) for edge in graph.edges()[["cause", "effect"]].to_numpy()} == {
+        ("u", "m"),
+        ("m", "y 1"),
+        ("w", "m"),
+        ("x", "y 1"),
+    }
+    assert graph.hidden_causes().values.tolist() == [["u", "y 1", 1.0], ["w", "x", 0.75]]
+    again = CausalGraph.from_dagitty(graph.to_dagitty())
+    pd.testing.assert_frame_equal(again.hidden_causes(), graph.hidden_causes())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a -> b", r"line 1: the text does not have the form dag"),
+        ("dag {\n a -> b", "line 2: cannot read ''"),
+        ("dag {\n a -> b\n b -- c\n}", "line 3: cannot read '-- c'"),
+        ("dag {\n a -> {b c} }", "line 2: cannot read '-> {b c} }'"),
+        ('dag {\n\n "a -> b }', "line 3: cannot read"),
+        ("dag { a -> b } dag { }", "cannot read '} dag"),
+        ("dag {\n a\n u [latent] }", "line 3: 'u' is latent"),
+        ("dag {\n a -> a }", "line 2: an edge joins 'a' to itself"),
+        ("dag { a -> b }", r"no target: mark an \[outcome\]"),
+        ("dag { a <-> b [hidden=much]\n b [outcome] }", "line 1: hidden='much' is not a number"),
+        ("dag { a -> b b -> a [hidden=1]\n b [outcome] }", "cycle"),
+    ],
+)
+def test_text_that_is_not_dagitty_raises_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CausalGraph.from_dagitty(text)
+
+
+@pytest.mark.parametrize("name", ["ends with \\", "line\nbreak", "null \x00"])
+def test_names_without_a_form_in_dagitty_raise(name: str) -> None:
+    with pytest.raises(ValueError, match="dagitty has no form for the name"):
+        CausalGraph.from_weights(np.zeros((1, 1)), [name], target=name).to_dagitty()
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=6), min_size=2, max_size=4, unique=True)
+)
+def test_any_name_survives_dagitty_dot_and_json(names: list[str]) -> None:
+    graph = CausalGraph.from_weights(np.triu(np.ones((len(names),) * 2), 1), names, target=names[-1])
+    _same(graph, CausalGraph.from_json(graph.to_json()))
+    if not any(name.endswith("\\") for name in names):
+        _same(graph, CausalGraph.from_dagitty(graph.to_dagitty()))
+
+
+def test_lavaan_there_and_back() -> None:
+    names = ["x.1", "größe", "m_2", "y", "alone"]
+    weights, hidden = np.zeros((5, 5)), np.full((5, 5), np.nan)
+    weights[[0, 1, 2], [2, 3, 3]] = [0.2, 0.5, 0.7]
+    hidden[[0, 1, 0, 3], [1, 0, 3, 0]] = [0.9, 0.9, 0.4, 0.4]
+    unknown = np.full((5, 5), np.nan)
+    graph = CausalGraph(tuple(names), ("y",), weights, unknown, unknown, hidden_array=hidden)
+    assert graph.to_lavaan() == "m_2 ~ x.1\ny ~ m_2 + größe\nx.1 ~~ größe\nalone ~~ alone\n"
+    again = CausalGraph.from_lavaan(graph.to_lavaan(), "y").in_order_of(names)
+    np.testing.assert_array_equal(again.edge_array, graph.edge_array)
+    assert again.hidden_causes().values.tolist() == [["x.1", "größe", 1.0]]
+
+
+def test_lavaan_of_people_is_read() -> None:
+    text = "# a model\n\ny ~ b*x +\n  0.5*m ! mediated\nm ~ x; y + m ~ z\n  + w\nx ~~ z\nx ~~ x"
+    graph = CausalGraph.from_lavaan(text, target="y")
+    assert [set(graph.parents(name)) for name in "ymx"] == [{"x", "m", "z", "w"}, {"x", "z", "w"}, set()]
+    assert graph.hidden_causes()[["first", "second"]].values.tolist() == [["x", "z"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("y ~ x\n\nf =~ a + b", "line 3: cannot read 'f =~ a"),
+        ("y ~ 1", "line 1: cannot read 'y ~ 1'"),
+        ("y ~ x\nnonsense", "line 2: cannot read 'nonsense'"),
+        ("y ~ x +", "line 1: cannot read"),
+        ("y ~ x\nab := a*b", "line 2: cannot read"),
+        ("y ~ y", "line 1: an edge joins 'y' to itself"),
+    ],
+)
+def test_text_that_is_not_lavaan_raises_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CausalGraph.from_lavaan(text, target="y")
+
+
+@pytest.mark.parametrize("name", ["two words", "1st", "_x", "a-b", ".2", "TRUE", ""])
+def test_names_without_a_form_in_lavaan_raise(name: str) -> None:
+    with pytest.raises(ValueError, match="lavaan has no form for the name"):
+        CausalGraph.from_weights(np.zeros((1, 1)), [name], target=name).to_lavaan()
+
+
+@pytest.mark.parametrize("weight", [1e-5, 1e-300, 3.0000000000000004e-8, 12345.678])
+def test_pydot_reads_small_weights_and_nodes_of_any_name(weight: float) -> None:
+    names = ["node", "edge", "graph", "a:b"]
+    graph = CausalGraph.from_weights(np.triu(np.full((4, 4), weight), 1), names, target="graph")
+    _same(graph, CausalGraph.from_dot(graph.to_dot()))
+    alone = CausalGraph.from_weights(np.zeros((4, 4)), names, target="graph")
+    assert CausalGraph.from_dot(alone.to_dot()).names == tuple(names)

@@ -14,7 +14,7 @@ import pytest
 
 import castlereg
 from castlereg import CastleClassifier, CastleRegressor, CausalGraph, EdgeConstraints, NetworkRegressor
-from castlereg.cli.graphs import _assignments, _given_value, typed
+from castlereg.cli.graphs import _assignments, _given_value, _written, typed
 from castlereg.cli.options import Knowledge, listed
 from tests.cli import check_rejected, done
 
@@ -61,7 +61,10 @@ def models(table: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.mark.parametrize(
     ("form", "begins"),
-    [("svg", "<svg"), ("dot", "digraph"), ("json", "{"), ("gml", "graph ["), ("csv", "cause,effect"), ("text", "4 ")],
+    [
+        *(("svg", "<svg"), ("dot", "digraph"), ("json", "{"), ("gml", "graph ["), ("csv", "cause,effect")),
+        *(("text", "4 "), ("dagitty", "dag {")),
+    ],
 )
 def test_graph_in_every_format(models: Path, form: str, begins: str) -> None:
     printed = done("graph", models / "homes.csv", "-t", "price", "--drop", "day", "--drop", "sold", "-f", form).stdout
@@ -115,6 +118,34 @@ def test_knowledge_adds_to_that_of_the_fit() -> None:
     assert known == expected
     tiers = Knowledge(tier=["a,c", '"b"']).constraints(names, before)
     assert tiers is not None and tiers.tiers == (("a", "c"), ("b",))
+
+
+def test_beliefs_are_read_from_a_file(models: Path, tmp_path: Path) -> None:
+    path, names = tmp_path / "beliefs.csv", ["a", "7", "c"]
+    path.write_text("cause,effect,probability,source\na,7,0.8,a paper\n7,c,0.3,\n")
+    known = Knowledge(beliefs=path).constraints(names, EdgeConstraints(beliefs=[("a", "c", 0.4)]))
+    expected = [("a", "c", 0.4), ("a", "7", 0.8, "a paper"), ("7", "c", 0.3)]
+    assert known == EdgeConstraints(beliefs=expected)
+    path.write_text("cause,effect,probability\narea,price,0.99\n")
+    done("graph", models / "homes.csv", "-t", "price", "--drop", "day", "--beliefs", path)
+    path.write_text("cause,effect,probability\narea,price,1\n")
+    check_rejected("use required for 1", "graph", models / "homes.csv", "-t", "price", "--beliefs", path)
+    path.write_text("cause,probability\narea,0.5\n")
+    check_rejected("the beliefs have no column 'effect'", "graph", models / "price.castle", "--beliefs", path)
+    check_rejected("nowhere.csv", "graph", models / "price.castle", "--beliefs", tmp_path / "nowhere.csv")
+
+
+def test_text_has_questions_and_lavaan_needs_plain_names(models: Path, tmp_path: Path) -> None:
+    unknown = np.array([[np.nan, 0.6], [0.4, np.nan]])
+    hidden = np.array([[np.nan, 0.8], [0.8, np.nan]])
+    weights, joined = np.array([[0.0, 0.5], [0.0, 0.0]]), np.full((2, 2), 0.9)
+    text = _written(CausalGraph(("age", "pay"), ("pay",), weights, joined, unknown, hidden_array=hidden), "text")
+    assert "Questions worth asking:\nDoes age cause pay, or pay age?" in str(text)
+    assert "Suspected hidden common causes:" in str(text)
+    assert "confidence  direction  hidden\n" in str(text)  # without columns of which nothing is known
+    empty = _written(CausalGraph.from_weights(np.zeros((2, 2)), ["a", "b"], target="b"), "text")
+    assert "Questions" not in str(empty)
+    check_rejected("lavaan has no form for the name 'area=m²'", "graph", models / "price.castle", "-f", "lavaan")
 
 
 def test_a_failure_leaves_the_older_file(models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,8 +40,18 @@ from sklearn.model_selection import (
 )
 
 import castlereg
-from castlereg import Castle, CastleRegressor, EdgeConstraints, NetworkRegressor, Recipe, estimators, persistence
+from castlereg import (
+    Castle,
+    CastleRegressor,
+    CausalGraph,
+    EdgeConstraints,
+    NetworkRegressor,
+    Recipe,
+    estimators,
+    persistence,
+)
 from castlereg.acyclicity import trace_exponential
+from castlereg.layout import EdgeRules
 from castlereg.network import initialize
 from castlereg.persistence import _CLASSES, _Reader, _Writer
 from castlereg.regularizers import (
@@ -380,6 +390,7 @@ VALUES = [
     *(Huber(0.5), Poisson(), Quantiles((0.2, 0.7))),
     *(Recipe(), Recipe("robust", "glorot", 0.25, warmup=3, batches="independent")),
     EdgeConstraints([("a", "b")], [("b", "a")], [["a"], ["b", "c"]], ["c"], ["a"]),
+    EdgeConstraints(beliefs=[("a", "b", 0.3), ("a", "c", 0.8, "a paper")]),
     *(KFold(4), StratifiedKFold(3, shuffle=True, random_state=7), GroupKFold(2), StratifiedGroupKFold(2)),
     *(ShuffleSplit(2, test_size=0.3), StratifiedShuffleSplit(3, train_size=9), GroupShuffleSplit(2)),
     *(TimeSeriesSplit(3, gap=1), PredefinedSplit([0, 1, -1]), LeaveOneOut(), LeaveOneGroupOut()),
@@ -411,6 +422,20 @@ def test_options_that_came_after_a_file_are_at_their_defaults() -> None:
     assert _Reader({}).read(content, "castle") == Castle(0.5)
     with pytest.raises(persistence._Invalid, match="missing or unknown fields"):
         _Reader({}).read(content, "model/castle")
+
+
+def test_a_model_of_an_earlier_version_has_no_evidence() -> None:
+    graph = CausalGraph.from_weights(np.triu(np.ones((2, 2)), 1), ["a", "b"], target="b")
+    writer = _Writer()
+    content = writer.write([graph, EdgeRules(graph.edge_array, graph.edge_array)], "model/parts")
+    for name in ("hidden_array", "independences_array", "shapes_array", "prior_array"):
+        del writer.arrays[content[0]["value"].pop(name)["value"]]
+    del content[1]["value"]["prior"]
+    read, rules = _Reader(writer.arrays).read(content, "model/parts")
+    assert np.isnan(read.hidden_array).all() and rules.prior is None
+    del content[0]["value"]["direction_array"]
+    with pytest.raises(persistence._Invalid, match="missing or unknown fields"):
+        _Reader({}).read(content[0], "model/parts")
 
 
 def circle() -> list[Any]:

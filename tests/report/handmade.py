@@ -42,7 +42,13 @@ def random_graph(names: tuple[str, ...], n_edges: int, seed: int = 0) -> CausalG
     confidence[at] = confidence[back] = rng.uniform(0.5, 1.0, n_edges)
     direction[at] = rng.uniform(0.5, 1.0, n_edges)
     direction[back] = 1 - direction[at]
-    return CausalGraph(names, (names[-1],), weights, confidence, direction)
+    hidden, prior = np.full((2, p, p), np.nan)
+    hidden[at] = hidden[back] = 0.1
+    hidden[[0, 1], [1, 0]] = 0.9
+    prior[at[0][0], at[1][0]] = 0.7
+    shapes = np.where(confidence > 0, direction, np.nan)
+    evidence = {"hidden_array": hidden, "shapes_array": shapes, "prior_array": prior}
+    return CausalGraph(names, (names[-1],), weights, confidence, direction, **evidence)
 
 
 def handmade(names: tuple[str, ...], n_edges: int = 15) -> ReportContent:

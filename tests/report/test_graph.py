@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from castlereg import CausalGraph
 from castlereg.causal.drawing import neighbourhood
 from castlereg.report.content import _graph_content
+from castlereg.report.page import render
 
-from .handmade import random_graph
+from .handmade import handmade, random_graph
 
 
 def test_a_small_graph_is_shown_whole() -> None:
@@ -99,3 +102,23 @@ def test_probabilities_that_are_not_known_are_none() -> None:
     assert {(edge.confidence, edge.direction, edge.directed) for edge in edges} == {(None, None, True)}
     edited = _graph_content(graph.with_edge("a", "b")).edges
     assert [(e.confidence, e.direction) for e in edited] == [(None, None), (1.0, 1.0), (None, None)]
+
+
+def test_evidence_hidden_causes_and_questions_are_shown() -> None:
+    graph = random_graph(tuple("abcdefgh"), 14)
+    content = _graph_content(graph)
+    frame = graph.edges()
+    assert [edge.shapes for edge in content.edges] == frame["shapes"].tolist()
+    assert {edge.independences for edge in content.edges} == {None}
+    assert content.hidden == (("a", "b", 0.9),)
+    assert [edge.is_hidden for edge in content.edges] == (frame["hidden"] >= 0.5).tolist()
+    assert [question for question, *_ in content.questions] == graph.questions()["question"].tolist() != []
+    text = render(replace(handmade(tuple("abcdefgh")), graph=content))
+    assert "Questions worth asking" in text and "Suspected hidden common causes" in text
+    settled = CausalGraph.from_weights(np.triu(np.ones((3, 3)), 1), list("abc"), target="c")
+    plain = render(replace(handmade(tuple("abcdefgh")), graph=_graph_content(settled)))
+    assert "Questions worth asking" not in plain and "Probable hidden" not in plain and 'class="prior"' not in plain
+    assert (
+        text.count('class="hidden"') == sum(len(view.picture.hidden) for view in content.views)
+        and 'class="prior"' in text
+    )

@@ -81,7 +81,8 @@ def test_hostile_names_are_shown_and_make_no_elements(hostile_page: str) -> None
         assert name in shown
     title, *of_nodes = read.of("title")
     assert title == f"What predicts {HOSTILE[-1]}"
-    assert set(of_nodes) == {*HOSTILE[:-1], f"{HOSTILE[-1]}, target"}
+    hidden = f"{HOSTILE[0]} <-> {HOSTILE[1]}: an unobserved common cause, probability 0.9"
+    assert set(of_nodes) == {*HOSTILE[:-1], f"{HOSTILE[-1]}, target", hidden}
     assert sum(tag == "script" for tag, _ in read.elements) == 3
 
 

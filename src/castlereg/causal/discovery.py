@@ -1,8 +1,10 @@
-"""Find the graph that rows support, for any kind of data: one judge, several starts, and edge probabilities.
+"""Find the graph that rows support, for any kind of column, from two kinds of evidence.
 
-The judge scores a column given others on left-out rows; a search climbs to the graph with the best score. The losses of
-other graphs, without an edge or with it reversed, become probabilities. Columns and rows are sorted by their values
-first, so that the graph does not depend on their order, bit for bit.
+The judge scores a column given others on left-out rows; a search climbs to the graph with the best score, and the
+losses of other graphs, without an edge or with it reversed, say how sure it is. This evidence uses the shapes of
+functions and noise, which real tables often contradict. The other kind are independences in bootstrap samples, which
+cannot see shapes. How far shapes are believed depends on the kinds of columns, and on how often the two agree in this
+table. Columns and rows are sorted by their values first, so that the graph does not depend on their order, bit for bit.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from castlereg.causal.graph import CausalGraph
-from castlereg.causal.judge import Column, Judge, LinearJudge
+from castlereg.causal.independences import N_SAMPLES, Independences, independences
+from castlereg.causal.judge import Column, Judge
+from castlereg.causal.knowledge import with_priors
 from castlereg.causal.variables import Variables
 from castlereg.layout import EdgeRules
 from castlereg.table.encoding import Preprocessing, Rows
@@ -34,12 +39,22 @@ _MOST_CAUSES = 8
 _ROUNDS = 3  # maximum number of rounds of perturbations
 _MOST_SCORES = 20_000  # scores of columns given others; after this many, perturbations stop
 
-# Constants of probabilities come from logistic regressions on random graphs of seven kinds, see
-# docs/decisions/0024-discovery.md. A direction is right with probability expit(z) if the reversed edge loses z standard
-# errors.
-_EDGE, _EDGE_SLOPE, _MOST_ERRORS = 1.1, 0.77, 5.0  # for an edge, from the loss of the graph without it
-_NO_EDGE, _NO_EDGE_SLOPE, _LEAST_GAIN = -1.6, 0.2, -10.0  # for no edge, from the gain of the score with it
-_NOT_NEAR = 0.005  # probability of an edge for a pair that was not examined
+# Logistic regressions on random worlds of every kind of column, see docs/decisions/0029-two-kinds-of-evidence.md and
+# ``python -m benchmarks.discovery_constants``, which prints them.
+_EDGE = (2.85, 1.95, 1.14, -0.79)  # constant, log(1 + loss), share of samples that join the pair, log(rows)
+_NO_EDGE = (-2.54, 0.21, 2.22)  # constant, gain, share of samples that join the pair
+_HIDDEN = (-1.66, 0.86, -0.22)  # with an edge: constant, share of samples compelling the rarer direction, reversal
+_HIDDEN_ONLY = (-3.91, 6.57)  # without an edge: the first two of these
+_NOT_NEAR = 0.03  # probability of an edge for a pair that was not examined
+_MOST_LOSS, _LEAST_GAIN, _MOST_REVERSAL = 20.0, -10.0, 6.0
+_REVERSAL = 0.8  # a direction is right with probability expit(this x standard errors), where shapes can be believed
+_AGREES, _CONTRADICTS, _MOST_ODDS = 0.6, -1.5, 4.0  # log odds that shapes can be believed, for each arrow of the table
+_CLEARLY = 0.5  # difference of the shares of samples that compel the two directions
+# The only constants that were set on real data, the odd-numbered cause-effect pairs: the probability, before agreement
+# within the table is counted, that shapes can be believed for a pair of numbers with many values, and for others.
+_BELIEF_NUMBERS, _BELIEF = 0.75, 0.5
+_KEPT, _JOINED = 0.3, 0.5  # least probability of an edge of the judge's best graph, and of another edge
+_SILENT, _INDEPENDENCES = 0.5, 0.7  # bootstrap samples added for each direction, and weight of the log odds
 
 
 class Discovery(NamedTuple):
@@ -49,6 +64,9 @@ class Discovery(NamedTuple):
     joined: Array  # probability of an edge between two columns, in either direction
     direction: Array  # probability that it points from row to column; NaN without an edge
     strength: Array  # from 0 to 1: how much less likely the effect is without the cause
+    hidden: Array  # probability that an unobserved cause joins the two
+    independences: Array  # probability of the direction by independences only; NaN without an edge
+    shapes: Array  # and by shapes of functions and noise only
 
 
 def discover_graph(
@@ -74,17 +92,13 @@ def discover_graph(
     keep : bool
         Whether Ctrl-C ends the search with the best graph so far.
     """
-    table, n_targets = Variables.of_rows(preprocessing, rows), len(preprocessing.targets)
-    n = len(table.columns)
-    allowed = ~np.eye(n, dtype=bool)
-    allowed[n - n_targets :, n - n_targets :] = False
-    constant = [j for j, column in enumerate(preprocessing.schema) if column.constant]
-    allowed[constant, :] = allowed[:, constant] = False
-    required = None
-    if edges is not None:
-        allowed, required = allowed & edges.allowed, edges.required
-    found, names = discover(table, allowed, required, seed=seed, progress=progress, keep=keep), tuple(table.names)
-    return CausalGraph(names, names[n - n_targets :], found.strength, found.joined, found.direction)
+    source = Source.of(preprocessing, rows, edges, seed)
+    found, names = source.discover(progress=progress, keep=keep), tuple(source.table.names)
+    return CausalGraph(
+        names, names[len(names) - len(preprocessing.targets) :], found.strength, found.joined, found.direction,
+        hidden_array=found.hidden, independences_array=found.independences, shapes_array=found.shapes,
+        prior_array=source.prior,  # type: ignore[arg-type]  # None for none
+    ).discovered_from(source)  # fmt: skip
 
 
 def discover(
@@ -92,14 +106,15 @@ def discover(
     allowed: Edges | None = None,
     required: Edges | None = None,
     *,
+    prior: Array | None = None,
     seed: int = 0,
     progress: bool = False,
     keep: bool = False,
 ) -> Discovery:
-    """Find the graph under which left-out rows are most likely, and the probabilities of its edges.
+    """Find the graph that rows support, and the probabilities of its edges.
 
     ``allowed`` and ``required`` have shape (columns, columns); by default, all edges are allowed and none is required.
-    See :func:`discover_graph` for the other parameters.
+    ``prior`` has the user's probabilities of edges, and NaN. See :func:`discover_graph` for the other parameters.
 
     Examples
     --------
@@ -107,27 +122,97 @@ def discover(
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> cause = rng.normal(size=500)
-    >>> frame = pd.DataFrame({"effect": np.sin(2 * cause) + 0.3 * rng.normal(size=500), "cause": cause})
+    >>> other = rng.normal(size=500)
+    >>> frame = pd.DataFrame({"effect": cause + other + 0.3 * rng.normal(size=500), "cause": cause, "other": other})
     >>> found = discover(Variables.of_frame(frame))
-    >>> bool(found.edges[1, 0]), bool(found.direction[1, 0] > 0.9)
-    (True, True)
+    >>> found.edges.astype(int).tolist(), bool(found.direction[1, 0] > 0.9)
+    ([[0, 0, 0], [1, 0, 0], [1, 0, 0]], True)
     """
+    searched = search(table, allowed, required, seed=seed, progress=progress, keep=keep)
+    order = searched.order
+    found = _combined(searched, None if prior is None else prior[np.ix_(order, order)])
+    strength = _strength(searched.judge, found[0])
+    position = np.argsort(order)
+    arrays = (*found[:3], strength, *found[3:])
+    return Discovery(*(array[np.ix_(position, position)] for array in arrays))  # type: ignore[arg-type]
+
+
+class Search(NamedTuple):
+    """A judge of the columns, sorted by their values, and the evidence for edges among them."""
+
+    judge: Judge
+    evidence: Evidence
+    allowed: Edges
+    required: Edges
+    order: NDArray[np.int64]  # of the columns: their positions in the table
+
+
+def search(
+    table: Variables,
+    allowed: Edges | None = None,
+    required: Edges | None = None,
+    *,
+    seed: int = 0,
+    progress: bool = False,
+    keep: bool = False,
+) -> Search:
+    """Find the best graph under the judge, and the evidence of both kinds; see :func:`discover` for the parameters."""
     n = len(table.columns)
     allowed = ~np.eye(n, dtype=bool) if allowed is None else allowed
     required = np.zeros((n, n), dtype=bool) if required is None else required
     columns, order = _prepared(table, seed)
     varies = np.array([np.ptp(column.values) > 0 for column in columns])
     in_order = np.ix_(order, order)
-    with tqdm(desc="graph", unit=" graphs", leave=False, disable=not progress) as bar:
+    with (
+        threadpool_limits(1, "blas"),  # matrices are too small for threads, which would compete for the cores
+        tqdm(desc="graph", unit=" graphs", leave=False, disable=not progress) as bar,
+    ):
         judge, required = Judge(columns, seed), required[in_order]
+        allowed = (allowed[in_order] & varies & varies[:, None]) | required
         # Only columns that depend on each other can be joined.
         near = _strongest(judge.dependence()) | _strongest(_partial_correlations(_values(columns)))
-        allowed = (allowed[in_order] & varies & varies[:, None] & near) | required
-        climb = Climb(judge, allowed, required, _PENALTY * float(np.log(judge.n_rows)))
-        edges = _best_graph(climb, columns, bar, keep)
-        found = (edges, _joined(climb, judge, edges, bar), _directed(climb, judge, edges, bar), _strength(judge, edges))
-    position = np.argsort(order)
-    return Discovery(*(array[np.ix_(position, position)] for array in found))  # type: ignore[arg-type]
+        climb = Climb(judge, (allowed & near) | required, required, _PENALTY * float(np.log(judge.n_rows)))
+        said = independences(columns, allowed, required, seed=seed)
+        edges = _best_graph(climb, [linear_order(_values(columns)), said.order], bar, keep)
+        evidence = _evidence(climb, edges, said, bar)
+    return Search(judge, evidence, allowed, required, order)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a graph was discovered from, to discover it again from some of the rows."""
+
+    table: Variables
+    allowed: Edges
+    required: Edges
+    prior: Array | None
+    seed: int
+
+    @classmethod
+    def of(cls, preprocessing: Preprocessing, rows: Rows, edges: EdgeRules | None, seed: int) -> Source:
+        """Read coded rows under the user's rules; there are no edges of constant columns, nor between targets."""
+        table, n_targets = Variables.of_rows(preprocessing, rows), len(preprocessing.targets)
+        n = len(table.columns)
+        allowed, required, prior = ~np.eye(n, dtype=bool), np.zeros((n, n), dtype=bool), None
+        allowed[n - n_targets :, n - n_targets :] = False
+        constant = [j for j, column in enumerate(preprocessing.schema) if column.constant]
+        allowed[constant, :] = allowed[:, constant] = False
+        if edges is not None:
+            allowed, required, prior = allowed & edges.allowed, edges.required, edges.prior
+        return cls(table, allowed, required, prior, seed)
+
+    def discover(self, rows: NDArray[np.int64] | None = None, **options: Any) -> Discovery:
+        """Discover the graph of some rows, by default of all."""
+        table = self.table if rows is None else self.table.take(rows)
+        return discover(table, self.allowed, self.required, prior=self.prior, seed=self.seed, **options)
+
+    def arrows(self, share: float, n: int, progress: bool = False) -> NDArray[np.bool_]:
+        """Return the arrows found in samples of a share of the rows, shape (samples, columns, columns)."""
+        rng, n_rows = np.random.default_rng(self.seed), len(self.table.values)
+        size = max(1, round(share * n_rows))
+        samples = [np.sort(rng.choice(n_rows, size, replace=False)) for _ in range(n)]
+        bar = tqdm(samples, "stability", unit=" graphs", leave=False, disable=not progress)
+        return np.stack([self.discover(rows).edges for rows in bar])
 
 
 def _prepared(table: Variables, seed: int) -> tuple[list[Column], NDArray[np.int64]]:
@@ -175,11 +260,9 @@ def _strength(judge: Judge, edges: Edges) -> Array:
 # --- search -------------------------------------------------------------------------------------------
 
 
-def _best_graph(climb: Climb, columns: Sequence[Column], bar: Any, keep: bool) -> Edges:
-    """Climb from the empty graph, a linear order and the best linear graph, and perturb the best of the three."""
-    linear = Climb(LinearJudge(columns), climb.allowed, climb.required, climb.penalty)
-    in_order = climb.in_order(linear_order(_values(columns)))
-    starts = [climb.required, in_order, linear.perturbed(linear.uphill(climb.required))]
+def _best_graph(climb: Climb, orders: Sequence[Sequence[int]], bar: Any, keep: bool) -> Edges:
+    """Climb from the empty graph and along each order, and perturb the best of the graphs."""
+    starts = [climb.required, *(climb.in_order(order) for order in orders)]
     graphs = [climb.uphill(start) for start in starts]
     return climb.perturbed(max(graphs, key=climb.score), bar, keep)
 
@@ -209,7 +292,7 @@ def _partial_correlations(values: Array) -> Array:
 class Climb:
     """Searches with one judge, which share its scores."""
 
-    judge: Judge | LinearJudge
+    judge: Judge
     allowed: Edges  # edges that the search may add
     required: Edges  # edges that must be in the graph
     penalty: float  # of an edge, in log density of all rows
@@ -369,41 +452,128 @@ def _entropy(values: Array) -> Array:
 # --- evidence -----------------------------------------------------------------------------------------
 
 
-def _joined(climb: Climb, judge: Judge, best: Edges, bar: Any) -> Array:
-    """Return the probability of an edge between each pair of columns, in either direction."""
+class Evidence(NamedTuple):
+    """What speaks for edges and directions; arrays of shape (columns, columns) with causes in rows."""
+
+    edges: Edges  # the best graph under the judge
+    loss: Array  # of the best graph without an edge, in standard errors; NaN without an edge
+    gain: Array  # of the score with an edge that the graph does not have; -inf for pairs that were not examined
+    reversal: Array  # loss of the best graph with an edge reversed, in standard errors; NaN without an edge
+    compelled: Array  # share of bootstrap samples in which independences compel the edge
+    either: Array  # in which they allow both directions
+    n_rows: int
+
+    @property
+    def share(self) -> Array:
+        """Share of the samples in which two columns are joined."""
+        return np.asarray(self.compelled + self.compelled.T + self.either)
+
+    @property
+    def agreement(self) -> tuple[int, int]:
+        """Number of edges of the best graph whose direction independences clearly support, and clearly contradict."""
+        preference = (self.compelled - self.compelled.T)[self.edges & np.isfinite(self.reversal)]
+        return int((preference >= _CLEARLY).sum()), int((preference <= -_CLEARLY).sum())
+
+
+def _evidence(climb: Climb, best: Edges, said: Independences, bar: Any) -> Evidence:
+    """Compare the best graph with those without each edge, or with it reversed."""
     gains = climb.gains(best)
-    gain = np.maximum(gains, gains.T)
-    near = np.isfinite(gain)
-    probability = expit(_NO_EDGE + _NO_EDGE_SLOPE * np.clip(np.where(near, gain, 0.0), _LEAST_GAIN, 0.0))
-    probability = np.where(near, probability, np.where(climb.allowed | climb.allowed.T, _NOT_NEAR, 0.0))
+    loss, reversal = np.full((2, *best.shape), np.nan)
     for cause, effect in np.argwhere(best).tolist():
         bar.update()
-        if climb.required[cause, effect]:
-            edge_probability = 1.0
-        else:
-            loss = _in_errors(climb, judge, best, _without(climb, best, cause, effect))
-            edge_probability = float(expit(_EDGE + _EDGE_SLOPE * min(loss, _MOST_ERRORS)))
-        probability[[cause, effect], [effect, cause]] = edge_probability
+        if not climb.required[cause, effect]:
+            loss[cause, effect] = _in_errors(climb, best, _without(climb, best, cause, effect))
+            if climb.allowed[effect, cause]:
+                turned = _without(climb, best, cause, effect, turned=True)
+                reversal[cause, effect] = _in_errors(climb, best, turned)
+    gain = np.where(best | best.T, np.nan, np.maximum(gains, gains.T))
+    return Evidence(best, loss, gain, reversal, said.compelled, said.either, climb.judge.n_rows)
+
+
+def _combined(searched: Search, prior: Array | None) -> tuple[Edges, Array, Array, Array, Array, Array]:
+    """Return the graph, and the probabilities of edges, directions, hidden causes, and of directions by each kind."""
+    judge, evidence, allowed, required, _ = searched
+    joined = _joined(evidence)
+    joined = np.where(required | required.T, 1.0, np.where(allowed | allowed.T, joined, 0.0))
+    by_independences, by_shapes = _by_independences(evidence), _by_shapes(evidence, judge.columns)
+    direction = expit(logit(by_independences) + logit(by_shapes))
+    for known, value in ((allowed & ~allowed.T, 1.0), (allowed.T & ~allowed, 0.0), (required, 1.0), (required.T, 0.0)):
+        direction[known] = value
+    if prior is not None:
+        joined, direction = with_priors(joined, direction, prior)
+    best = evidence.edges | evidence.edges.T
+    edges = _oriented(joined, joined >= np.where(best, _KEPT, _JOINED), direction, allowed, required)
+    is_joined = edges | edges.T
+    hidden = np.where(allowed | allowed.T, _hidden(evidence), 0.0)
+    is_open = is_joined & allowed & allowed.T & ~required & ~required.T  # knowledge settles other directions
+    direction = np.where(is_joined, direction, np.nan)
+    by_independences, by_shapes = (np.where(is_open, array, np.nan) for array in (by_independences, by_shapes))
+    return edges, joined, direction, hidden, by_independences, by_shapes
+
+
+def _joined(evidence: Evidence) -> Array:
+    """Return the probability of an edge between each pair of columns, in either direction."""
+    share = evidence.share
+    loss, gain = (np.fmax(array, array.T) for array in (evidence.loss, evidence.gain))
+    constant, by_loss, by_share, by_rows = _EDGE
+    size = by_loss * np.log1p(np.clip(loss, 0.0, _MOST_LOSS))
+    with_edge = expit(constant + size + by_share * share + by_rows * np.log(evidence.n_rows))
+    constant, by_gain, by_share = _NO_EDGE
+    without = expit(constant + by_gain * np.clip(gain, _LEAST_GAIN, 0.0) + by_share * share)
+    without = np.where(np.isneginf(gain) & (share < _CLEARLY), _NOT_NEAR, without)
+    probability = np.where(np.isnan(loss), without, with_edge)
     np.fill_diagonal(probability, 0)
     return np.asarray(probability)
 
 
-def _directed(climb: Climb, judge: Judge, best: Edges, bar: Any) -> Array:
-    """Return the probability of the direction of each edge, and its complement for the reverse; NaN without an edge."""
-    probability = np.full(best.shape, np.nan)
-    for cause, effect in np.argwhere(best).tolist():
-        bar.update()
-        if climb.required[cause, effect] or not climb.allowed[effect, cause]:
-            as_it_is = 1.0
-        else:
-            as_it_is = float(expit(_in_errors(climb, judge, best, _without(climb, best, cause, effect, turned=True))))
-        probability[cause, effect], probability[effect, cause] = as_it_is, 1 - as_it_is
-    return probability
+def _by_independences(evidence: Evidence) -> Array:
+    """Return the share of samples that compel each direction; undirected ones count half."""
+    silent = _SILENT / N_SAMPLES
+    share = (evidence.compelled + evidence.either / 2 + silent) / (evidence.share + 2 * silent)
+    return np.asarray(expit(_INDEPENDENCES * logit(share)))
 
 
-def _in_errors(climb: Climb, judge: Judge, best: Edges, other: Edges) -> float:
+def _by_shapes(evidence: Evidence, columns: Sequence[Column]) -> Array:
+    """Return the probability of each direction by shapes, as far as they are believed; one half without an edge."""
+    numbers = np.array([column.kind in ("continuous", "rounded") for column in columns])
+    belief = np.where(numbers & numbers[:, None], _BELIEF_NUMBERS, _BELIEF)
+    agreeing, contradicting = evidence.agreement
+    odds = np.clip(_AGREES * agreeing + _CONTRADICTS * contradicting, -_MOST_ODDS, _MOST_ODDS)
+    belief = expit(logit(belief) + odds)
+    right = belief * expit(_REVERSAL * np.minimum(evidence.reversal, _MOST_REVERSAL)) + (1 - belief) / 2
+    return np.where(np.isfinite(right), right, np.where(np.isfinite(right.T), 1 - right.T, 0.5))
+
+
+def _hidden(evidence: Evidence) -> Array:
+    """Return the probability that an unobserved cause joins each pair of columns."""
+    reversal = np.fmax(evidence.reversal, evidence.reversal.T)
+    rarer = np.minimum(evidence.compelled, evidence.compelled.T)
+    constant, by_rarer, by_reversal = _HIDDEN
+    with_edge = expit(constant + by_rarer * rarer + by_reversal * np.clip(reversal, 0, _MOST_REVERSAL))
+    constant, by_rarer = _HIDDEN_ONLY
+    probability = np.where(np.isnan(reversal), expit(constant + by_rarer * rarer), with_edge)
+    np.fill_diagonal(probability, 0)
+    return np.asarray(probability)
+
+
+def _oriented(joined: Array, probable: Edges, direction: Array, allowed: Edges, required: Edges) -> Edges:
+    """Join probable pairs, the surest directions first; the other way where one would close a cycle."""
+    edges = required.copy()
+    reach = paths(edges)
+    pairs = np.argwhere(np.triu(probable, 1) & ~(required | required.T))
+    sureness = np.array([joined[j, k] * abs(direction[j, k] - 0.5) for j, k in pairs])
+    for j, k in pairs[np.argsort(-sureness, kind="stable")].tolist():
+        for cause, effect in ((j, k), (k, j)) if direction[j, k] >= 0.5 else ((k, j), (j, k)):
+            if allowed[cause, effect] and not reach[effect, cause]:
+                edges[cause, effect] = True
+                reach |= np.outer(reach[:, cause], reach[effect])
+                break
+    return edges
+
+
+def _in_errors(climb: Climb, best: Edges, other: Edges) -> float:
     """Return the loss of a graph against the best one in standard errors, each of at least one nat."""
-    by_row = np.zeros(judge.n_rows)
+    judge, by_row = climb.judge, np.zeros(climb.judge.n_rows)
     for k in np.flatnonzero((best != other).any(axis=0)).tolist():
         by_row += judge.by_row(k, _causes_of(best, k)) - judge.by_row(k, _causes_of(other, k))
     error = float(by_row.std() * np.sqrt(judge.n_rows))

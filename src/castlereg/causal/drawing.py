@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import networkx as nx
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from castlereg.causal.graph import KNOWN_DIRECTION, NOT_PROOF, Graph
+from castlereg.causal.graph import KNOWN_DIRECTION, NOT_PROOF, CausalGraph, Graph
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +73,16 @@ class _Line(NamedTuple):
     width: float
     opacity: float
     directed: bool  # whether its direction is known
+    believed: bool = False  # whether the user has a belief about it
+
+
+class _Hidden(NamedTuple):
+    """A probable common cause that is not in the table."""
+
+    first: str
+    second: str
+    label: str
+    curve: tuple[_Point, ...]  # start, two control points, end
 
 
 class Picture(NamedTuple):
@@ -82,6 +92,7 @@ class Picture(NamedTuple):
     labels: dict[str, str]  # of the boxes, by node
     lines: list[_Line]  # weakest first, so that strong ones lie on top
     loose: frozenset[str]  # nodes without a line
+    hidden: tuple[_Hidden, ...]
     caption: str
 
 
@@ -135,7 +146,10 @@ def edges_around(graph: Graph, centres: Sequence[str], nodes: Sequence[str], per
 
 def picture(graph: Graph, edges: pd.DataFrame, nodes: Sequence[str]) -> Picture:
     """Lay out some rows of ``graph.edges()`` and the nodes that may be shown with them."""
-    joined = {*edges["cause"], *edges["effect"]}
+    hidden = graph.hidden_causes() if isinstance(graph, CausalGraph) else pd.DataFrame(columns=["first", "second"])
+    all_hidden = hidden[hidden["first"].isin(nodes) & hidden["second"].isin(nodes)]
+    hidden = all_hidden.head(len(nodes))  # more curves would hide the edges
+    joined = {*edges["cause"], *edges["effect"], *hidden["first"], *hidden["second"]}
     loose = [node for node in nodes if node not in joined]
     left_out = {node for node in loose if node not in graph.targets} if len(loose) > _MOST_LOOSE else set()
     shown = [node for node in nodes if node not in left_out]
@@ -143,12 +157,12 @@ def picture(graph: Graph, edges: pd.DataFrame, nodes: Sequence[str]) -> Picture:
     heaviest = edges["weight"].max() if len(edges) else 1.0
     lines = []
     for edge in edges.iloc[::-1].to_dict("records"):
-        share = next((edge[name] for name in graph.shares if not np.isnan(edge[name])), edge["weight"] / heaviest)
+        share = next((edge[name] for name in graph.shares[:1] if edge[name] >= 0), edge["weight"] / heaviest)
         directed = not edge.get("direction", 1.0) < KNOWN_DIRECTION  # NaN is directed
+        cause, effect, beliefs = edge["cause"], edge["effect"], _beliefs(graph, edge)
         known = [f"{name} {edge[name]:.2g}" for name in ("weight", *graph.shares) if not np.isnan(edge[name])]
-        label = f"{edge['cause']} -> {edge['effect']}, {', '.join(known)}"
-        width = 0.9 + 2.6 * edge["weight"] / heaviest
-        lines.append(_Line(edge["cause"], edge["effect"], edge["weight"], label, width, 0.4 + 0.55 * share, directed))
+        label, width = f"{cause} -> {effect}, {', '.join(known + beliefs)}", 0.9 + 2.6 * edge["weight"] / heaviest
+        lines.append(_Line(cause, effect, edge["weight"], label, width, 0.4 + 0.55 * share, directed, bool(beliefs)))
     sentences, n_nodes, n_edges = [NOT_PROOF], len(graph.names), int(np.count_nonzero(graph.edge_array))
     if len(nodes) < n_nodes:
         sentences.append(f"Shown: {len(nodes)} of {n_nodes} nodes, {len(lines)} of {n_edges} edges.")
@@ -156,6 +170,11 @@ def picture(graph: Graph, edges: pd.DataFrame, nodes: Sequence[str]) -> Picture:
         sentences.append(f"Shown: the {len(lines)} strongest of {n_edges} edges.")
     if not all(line.directed for line in lines):
         sentences.append("Dashed: the direction is unknown.")
+    if len(hidden):
+        most = f", the {len(hidden)} most probable of {len(all_hidden)}" if len(hidden) < len(all_hidden) else ""
+        sentences.append(f"Dotted: a suspected hidden common cause{most}.")
+    if any(line.believed for line in lines):
+        sentences.append("Ring: with your belief.")
     if left_out:
         sentences.append(f"Left out: {len(left_out)} nodes without an edge among the strongest.")
     elif loose:
@@ -165,7 +184,26 @@ def picture(graph: Graph, edges: pd.DataFrame, nodes: Sequence[str]) -> Picture:
     widths = {n: _text_width(labels[n]) * (1.15 if n in graph.targets else 1.0) * _FONT_SIZE + 16 for n in shown}
     pairs = list(zip(edges["cause"], edges["effect"], strict=True))
     places = _layered(widths, pairs, min_width=max(420.0, _text_width(caption) * _CAPTION_SIZE))
-    return Picture(places, labels, lines, frozenset(loose) - left_out, caption)
+    places, curves = _with_hidden(places, list(zip(hidden["first"], hidden["second"], strict=True)))
+    marks = tuple(
+        _Hidden(first, second, f"{first} <-> {second}: an unobserved common cause, probability {share:.2g}", curve)
+        for (first, second, share), curve in zip(hidden.itertuples(index=False), curves, strict=True)
+    )
+    return Picture(places, labels, lines, frozenset(loose) - left_out, marks, caption)
+
+
+def _beliefs(graph: Graph, edge: Mapping[str, Any]) -> list[str]:
+    """Return the beliefs in an edge and in its reverse, with the probability of the arrow without and with them."""
+    if "prior" not in edge or not isinstance(graph, CausalGraph):
+        return []
+    cause, effect = edge["cause"], edge["effect"]
+    back = graph.prior_array[graph.index(effect), graph.index(cause)]
+    beliefs = [("your belief", edge["prior"]), (f"your belief in {effect} -> {cause}", back)]
+    known = [f"{name} {value:.2g}" for name, value in beliefs if not np.isnan(value)]
+    both = edge["confidence"] * edge["direction"]
+    return (
+        [*known, f"probability of the arrow {edge['data']:.2g} from the data and {both:.2g} with it"] if known else []
+    )
 
 
 def shortened(name: str, limit: int = 22) -> str:
@@ -209,6 +247,63 @@ def _layered(widths: Mapping[str, float], edges: Sequence[_Edge], *, min_width: 
 def _curves(route: Sequence[_Point]) -> list[tuple[_Point, ...]]:
     """Join the points of a route by Bezier curves that are level at each point: start, two control points, end."""
     return [((x0, y0), ((x0 + x1) / 2, y0), ((x0 + x1) / 2, y1), (x1, y1)) for (x0, y0), (x1, y1) in pairwise(route)]
+
+
+def _with_hidden(places: _Places, pairs: Sequence[_Edge]) -> tuple[_Places, list[tuple[_Point, ...]]]:
+    """Find curves between pairs of nodes that pass few other nodes, and make room for them."""
+    curves = []
+    for pair in pairs:
+        first, second = sorted((places.boxes[name] for name in pair), key=lambda box: (box.x, box.y))
+        boxes = np.array(list(places.boxes.values()))
+        margins = np.array([[-1.0 if name in pair else 3.0] for name in places.boxes])  # curves end on the rims
+        stacked = abs(first.x - second.x) < (first.width + second.width) / 2
+        best: tuple[float, tuple[_Point, ...]] = np.inf, ()
+        curve: tuple[_Point, ...]
+        for bow, *sides in product((24.0, 48.0, 96.0, 144.0), (-1, 1), (-1, 1)):
+            ends = list(zip((first, second), sides, strict=True))
+            if stacked:  # from side to side, otherwise from top or bottom to top or bottom
+                x = [box.x + side * box.width / 2 for box, side in ends]
+                controls = [(x[i] + sides[i] * bow, ends[i][0].y) for i in (0, 1)]
+                curve = ((x[0], first.y), *controls, (x[1], second.y))
+            else:
+                y, quarter = [box.y + side * box.height / 2 for box, side in ends], (second.x - first.x) / 4
+                controls = [(first.x + quarter, y[0] + sides[0] * bow), (second.x - quarter, y[1] + sides[1] * bow)]
+                curve = ((first.x, y[0]), *controls, (second.x, y[1]))
+            away = np.abs(_along(curve)[:, None] - boxes[:, :2])
+            crossed = int((away < boxes[:, 2:] / 2 + margins).all(axis=2).any(axis=0).sum())
+            if (cost := crossed + bow / 1000) < best[0]:
+                best = cost, curve
+        curves.append(best[1])
+    points = np.concatenate([np.zeros((1, 2)), *map(_along, curves)])
+    left, top = np.maximum(-points.min(axis=0), 0.0)
+    width, height = np.maximum(points.max(axis=0), (places.width, places.height))
+    nodes = {name: box._replace(x=box.x + left, y=box.y + top) for name, box in places.boxes.items()}
+    routes = {edge: [(x + left, y + top) for x, y in route] for edge, route in places.routes.items()}
+    moved = [tuple((x + left, y + top) for x, y in curve) for curve in curves]
+    return _Places(nodes, routes, float(width + left), float(height + top)), moved
+
+
+def _along(curve: Sequence[_Point], n_points: int = 25) -> NDArray[np.float64]:
+    """Return points of a Bezier curve, at equal steps of its parameter: shape (n_points, 2)."""
+    t = np.linspace(0, 1, n_points)[:, None]
+    return np.asarray(np.hstack([(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3]) @ np.array(curve))
+
+
+def _heads(curve: Sequence[_Point]) -> list[list[_Point]]:
+    """Return the corners of the arrow heads at both ends of a curve."""
+    heads = []
+    for (x, y), inner in ((curve[0], curve[1]), (curve[3], curve[2])):
+        along = np.subtract(inner, (x, y))
+        right, down = (7 * along / np.linalg.norm(along)).tolist()
+        heads.append([(x, y), *((x + right + 0.4 * side * down, y + down - 0.4 * side * right) for side in (-1, 1))])
+    return heads
+
+
+def middle(route: Sequence[_Point]) -> _Point:
+    """Return a point in the middle of an edge, where the mark of a belief is."""
+    curves = _curves(route)
+    x, y = _along(curves[len(curves) // 2], 3)[1]
+    return float(x), float(y)
 
 
 def _layer_numbers(count: int, edges: _Segments) -> NDArray[np.int64]:
@@ -418,7 +513,7 @@ def _in_rows(parts: Sequence[_Places], width: float) -> _Places:
 # --- matplotlib ---------------------------------------------------------------------------------------
 
 _NODE, _TARGET, _EDGE, _TEXT = "#eef2f6", "#ffd8a8", "#52616f", "#1b2733"
-_INTO_TARGET, _FAINT = "#d9480f", "#8a949e"
+_INTO_TARGET, _FAINT, _HIDDEN = "#d9480f", "#8a949e", "#8250df"
 _MOST_INCHES = 60.0
 _SMALLEST_LETTERS = 6.0
 
@@ -437,7 +532,7 @@ def draw_neighbourhood(graph: Graph, node: str | None = None, ax: Axes | None = 
 
 def _draw(graph: Graph, shown: Picture, ax: Axes | None, focus: str | None = None) -> Axes:
     import matplotlib.pyplot as plt
-    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, PathPatch, Polygon
     from matplotlib.path import Path
 
     places = shown.places
@@ -463,6 +558,14 @@ def _draw(graph: Graph, shown: Picture, ax: Axes | None, focus: str | None = Non
         style: dict[str, Any] = {"lw": line.width * scale, "mutation_scale": (7 + 1.5 * line.width) * scale}
         style |= {"ls": "solid" if line.directed else (0, (3, 2)), "capstyle": "butt", "joinstyle": "miter"}
         ax.add_patch(FancyArrowPatch(path=path, arrowstyle=head, color=colour, zorder=2, **style))
+        if line.believed:
+            x, y = middle(places.routes[line.cause, line.effect])
+            ax.plot(x, y, "o", mfc=_mixed(_EDGE, background, 0.0), mec=colour, ms=6.5 * scale, mew=1.2 * scale)
+    for mark in shown.hidden:
+        path = Path(mark.curve, [Path.MOVETO] + [Path.CURVE4] * 3)
+        ax.add_patch(PathPatch(path, fc="none", ec=_HIDDEN, lw=1.6 * scale, ls=(0, (1, 1.6)), zorder=2.5))
+        for corners in _heads(mark.curve):
+            ax.add_patch(Polygon(corners, fc=_HIDDEN, ec="none", zorder=2.5))
     for node, box in places.boxes.items():
         target, loose = node in graph.targets, node in shown.loose
         fill = _TARGET if target else "none" if loose else _NODE
@@ -543,7 +646,10 @@ _STYLE = """
 .castlereg-graph .into-target { color: #e8590c; } .castlereg-graph .edge:hover { opacity: 1; }
 .castlereg-graph .edge path { fill: none; stroke: currentColor; }
 .castlereg-graph .edge polygon { fill: currentColor; }
-.castlereg-graph .edge .near { stroke-width: 9px; stroke-opacity: 0; pointer-events: stroke; }
+.castlereg-graph .prior { fill: #ffffff; stroke: currentColor; stroke-width: 1.2; }
+.castlereg-graph .hidden { color: #8250df; } .castlereg-graph .hidden polygon { fill: currentColor; }
+.castlereg-graph .hidden path { fill: none; stroke: currentColor; }
+.castlereg-graph g .near { stroke-width: 9px; stroke-opacity: 0; pointer-events: stroke; }
 @media screen {
   .castlereg-graph { max-width: 100%; height: auto; }
 }
@@ -552,6 +658,7 @@ _STYLE = """
   .castlereg-graph rect { fill: #2b3642; stroke: #8b98a5; }
   .castlereg-graph .loose rect { fill: none; stroke: #8b98a5; }
   .castlereg-graph .target rect { fill: #7a3a0c; stroke: #ff922b; } .castlereg-graph .target text { fill: #fff4e6; }
+  .castlereg-graph .prior { fill: #1b2733; } .castlereg-graph .hidden { color: #b392f0; }
   .castlereg-graph .edge { color: #7f91a3; } .castlereg-graph .into-target { color: #f76707; }
 }
 """
@@ -591,6 +698,7 @@ def _svg(graph: Graph, shown: Picture, caption: bool = True) -> str:
         f"<desc>{_escaped(f'{NOT_PROOF} Strongest edges: {strongest}.')}</desc>",
         f"<style>{_STYLE}</style>",
         *(_edge(line, places, into_target=line.effect in graph.targets) for line in shown.lines),
+        *(hidden_svg(mark) for mark in shown.hidden),
     ]
     for node, box in places.boxes.items():
         is_target = node in graph.targets
@@ -631,11 +739,28 @@ def _edge(line: _Line, places: _Places, into_target: bool) -> str:
     path, head = edge_shape(line, places.routes[line.cause, line.effect])
     dashed = f' stroke-dasharray="{dashes(line)}"' if dashes(line) else ""
     tip = f'<polygon points="{head}"/>' if head else ""
+    tip += prior_svg(line, places.routes[line.cause, line.effect])
     return (
         f'<g class="edge{" into-target" if into_target else ""}" opacity="{line.opacity:.2f}">'
         f"<title>{_escaped(line.label)}</title>"
         f'<path class="near" d="{path}"/>'
         f'<path d="{path}" stroke-width="{line.width:.2f}"{dashed}/>{tip}</g>'
+    )
+
+
+def prior_svg(line: _Line, route: Sequence[_Point]) -> str:
+    """Return the mark of an edge with a belief as SVG, otherwise an empty string."""
+    x, y = middle(route)
+    return f'<circle class="prior" cx="{x:.1f}" cy="{y:.1f}" r="3.2"/>' if line.believed else ""
+
+
+def hidden_svg(mark: _Hidden) -> str:
+    """Return a hidden common cause as SVG: a dotted curve with two heads and a tooltip."""
+    heads = "".join(f'<polygon points="{" ".join(map(_point, corners))}"/>' for corners in _heads(mark.curve))
+    path = f"M{_point(mark.curve[0])}C{' '.join(map(_point, mark.curve[1:]))}"
+    return (
+        f'<g class="hidden"><title>{_escaped(mark.label)}</title><path class="near" d="{path}"/>'
+        f'<path d="{path}" stroke-width="1.6" stroke-dasharray="1.6 2.6"/>{heads}</g>'
     )
 
 

@@ -26,7 +26,7 @@ Edges = NDArray[np.bool_]
 _Key = tuple[int, tuple[int, ...]]  # a node and its parents
 
 _FEWEST_ROWS, _MOST_ROWS = 100, 2000  # for the choice of the form
-_CLEARLY, _MARGIN = 2.0, 0.02  # a joint function must be better by this many standard errors, and share of the loss
+_CLEARLY, _MARGIN = 2.0, 0.005  # a joint function must be better by this many standard errors, and share of the loss
 
 
 class System:
@@ -301,9 +301,9 @@ class Fitting:
         return self._solved(key, self.table.weight, ridge, joint, residuals), ridge, joint
 
     def _joint_basis(self, key: _Key) -> JointBasis | None:
-        """Return a joint basis if an equation with it predicts left-out rows clearly better than a sum.
+        """Return products of the causes, or products and waves, if they predict left-out rows clearly better than sums.
 
-        The products alone must be better, which is quick to see. Levels count as one number each.
+        Levels count as one number each.
         """
         node, parents = key
         n_levels, present = self.table.n_levels[node], ~np.isnan(self.values[node]) & (self.table.weight > 0)
@@ -318,11 +318,12 @@ class Fitting:
             design = self._design(key, self.table.weight, joint, some)[0]
             return np.sum([np.square(design.best_ridge(column, weight)[1]) for column in columns], axis=0)
 
-        sum_losses, bases = losses(None), [self.bases[parent] for parent in parents]
-        if not _is_clearly_lower(losses(JointBasis.draw(bases, n_waves=0)), sum_losses, weight):
+        bases = [self.bases[parent] for parent in parents]
+        products, joint = JointBasis.draw(bases, n_waves=0), JointBasis.draw(bases)
+        product_losses = losses(products)
+        if not _is_clearly_lower(product_losses, losses(None), weight):
             return None
-        joint = JointBasis.draw(bases)
-        return joint if _is_clearly_lower(losses(joint), sum_losses, weight) else None
+        return joint if _is_clearly_lower(losses(joint), product_losses, weight) else products
 
     def _solved(
         self, key: _Key, weight: Array, ridge: float, joint: JointBasis | None, residuals: Array | None = None

@@ -7,9 +7,10 @@ columns the networks of a CASTLE model use.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -17,20 +18,24 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 
 from castlereg.acyclicity.cut import acyclic_cut, find_cycle, strong_edges
-from castlereg.causal.knowledge import unknown_node
-from castlereg.options import check_number, did_you_mean
+from castlereg.causal.knowledge import unknown_node, useful_questions, with_priors
+from castlereg.options import check_integer, check_number, did_you_mean
 
 if TYPE_CHECKING:
     import networkx as nx
     from matplotlib.axes import Axes
 
+    from castlereg.causal.discovery import Source
+
 Array = NDArray[np.float64]
 
 KNOWN_DIRECTION = 0.75  # a direction with a lower probability is uncertain
 NOT_PROOF = "A prediction aid, not proof of cause."
-_ATTRIBUTES = {"weight": 1.0, "confidence": np.nan, "direction": np.nan}  # of edges, with their defaults
-_MATRICES = ("weights", "confidence", "direction")
-_JSON_FORMAT, _JSON_VERSION = "castlereg graph", 2
+SUSPECTED = 0.2  # probability from which a hidden common cause is shown: rows alone rarely show more
+_EVIDENCE = ("hidden", "independences", "shapes", "prior")  # unknown by default
+_ARRAYS = ("weight", "confidence", "direction", *_EVIDENCE)  # also the attributes of edges in other formats
+_SYMMETRIC, _COMPLEMENTARY = ("confidence", "hidden"), ("direction", "independences", "shapes")
+_JSON_FORMAT, _JSON_VERSION = "castlereg graph", 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,7 +182,7 @@ class Graph:
             marked = " [target=true, style=filled, fillcolor=orange]" if name in self.targets else ""
             lines.append(f"  {quoted[name]}{marked};")
         for cause, effect, attributes in self.to_networkx().edges(data=True):
-            written = ", ".join(f"{name}={value!r}" for name, value in attributes.items())
+            written = ", ".join(f"{name}={_decimal(value)}" for name, value in attributes.items())
             width = 0.5 + 3 * attributes["weight"] / heaviest
             lines.append(f"  {quoted[cause]} -> {quoted[effect]} [{written}, penwidth={width:.2f}];")
         return "\n".join([*lines, "}", ""])
@@ -197,8 +202,9 @@ class Graph:
         """Draw the strongest edges with matplotlib, with causes to the left of their effects.
 
         The width of a line shows the weight of its edge, the opacity its probability if that is known. If the
-        direction is unknown, the line is dashed and has no arrow head. The caption states how many edges are shown.
-        By default, it has new axes and twice as many edges as nodes.
+        direction is unknown, the line is dashed and has no arrow head. Dotted lines with two heads join nodes with a
+        suspected hidden common cause, and a ring marks an edge that you have a belief about. The caption states how
+        many edges are shown. By default, it has new axes and twice as many edges as nodes.
         """
         from castlereg.causal.drawing import draw
 
@@ -239,9 +245,9 @@ class Graph:
 class CausalGraph(Graph):
     """Which columns cause which: a directed acyclic graph with the probabilities of its edges.
 
-    ``estimator.graph_`` is the graph that the training rows support. A prediction aid, not proof of cause: the
-    probabilities assume that no common cause is missing. A graph is immutable: :meth:`with_edge` and the other edits
-    return a new one.
+    ``estimator.graph_`` is the graph that the training rows support. A prediction aid, not proof of cause: an arrow may
+    be due to a common cause that is not in the table; ``hidden`` says how probable that is, as far as rows can show it.
+    A graph is immutable: :meth:`with_edge` and the other edits return a new one.
 
     Attributes
     ----------
@@ -251,6 +257,13 @@ class CausalGraph(Graph):
         Strength of the edge j -> k from 0 to 1, like a correlation: how much worse k is predicted without j.
     confidence_array, direction_array : array of shape (nodes, nodes)
         Probability that an edge joins two nodes, and that it points from j to k if so; NaN if it is not known.
+    hidden_array : array of shape (nodes, nodes)
+        Probability that an unobserved common cause joins two nodes.
+    independences_array, shapes_array : array of shape (nodes, nodes)
+        The two kinds of evidence for a direction, each without the other: what the independences among the columns
+        compel, and what the shapes of functions and noise suggest; 0.5 if they say nothing.
+    prior_array : array of shape (nodes, nodes)
+        The user's belief in the arrow j -> k; NaN if there is none.
 
     Examples
     --------
@@ -261,8 +274,19 @@ class CausalGraph(Graph):
 
     confidence_array: Array
     direction_array: Array
+    hidden_array: Array = field(default=None, kw_only=True)  # type: ignore[arg-type]  # an array of NaN
+    independences_array: Array = field(default=None, kw_only=True)  # type: ignore[arg-type]
+    shapes_array: Array = field(default=None, kw_only=True)  # type: ignore[arg-type]
+    prior_array: Array = field(default=None, kw_only=True)  # type: ignore[arg-type]
 
-    shares: ClassVar[tuple[str, ...]] = ("confidence", "direction")
+    shares: ClassVar[tuple[str, ...]] = ("confidence", "direction", "independences", "shapes", "hidden")
+    source: ClassVar[Any] = None  # of a discovered graph, what it was discovered from; not in files
+
+    def __post_init__(self) -> None:
+        for name in _EVIDENCE:
+            if getattr(self, f"{name}_array") is None:
+                object.__setattr__(self, f"{name}_array", np.full(self.weight_array.shape, np.nan))
+        super().__post_init__()
 
     @classmethod
     def from_weights(cls, weights: Array, names: Sequence[str], target: str | Sequence[str]) -> CausalGraph:
@@ -284,6 +308,96 @@ class CausalGraph(Graph):
         """``direction.loc[cause, effect]``: the probability that the edge points this way, if there is one."""
         return self._named(self.direction_array)
 
+    def edges(self) -> pd.DataFrame:
+        """Return the edges, strongest first, with their probabilities and the evidence for them.
+
+        If there are beliefs, ``prior`` is the belief in the arrow, ``prior_back`` that in the arrow back if there is
+        any, and ``data`` the probability of the arrow without any beliefs.
+        ``confidence`` times ``direction`` is the probability of the arrow with both.
+        """
+        edges = super().edges()
+        if np.isnan(self.prior_array).all():
+            return edges
+        joined, direction = with_priors(self.confidence_array, self.direction_array, 1 - self.prior_array)
+        at = [self.names.index(name) for name in edges["cause"]], [self.names.index(name) for name in edges["effect"]]
+        edges = edges.assign(prior=self.prior_array[at], data=(joined * direction)[at])
+        back = self.prior_array[at[::-1]]
+        return edges if np.isnan(back).all() else edges.assign(prior_back=back)
+
+    def hidden_causes(self, least: float = SUSPECTED) -> pd.DataFrame:
+        """Return the pairs, joined by an edge or not, with a suspected unobserved common cause, most probable first.
+
+        Examples
+        --------
+        >>> hidden = np.array([[np.nan, 0.8], [0.8, np.nan]])
+        >>> unknown = np.full((2, 2), np.nan)
+        >>> names = ("age", "income")
+        >>> graph = CausalGraph(names, ("income",), np.zeros((2, 2)), unknown, unknown, hidden_array=hidden)
+        >>> graph.hidden_causes().values.tolist()
+        [['age', 'income', 0.8]]
+        """
+        check_number("least", least, least=0)
+        first, second = np.nonzero(np.triu(self.hidden_array >= least, 1))
+        order = np.argsort(-self.hidden_array[first, second], kind="stable")
+        first, second, names = first[order], second[order], _index(self.names)
+        probability = self.hidden_array[first, second]
+        return pd.DataFrame({"first": names[first], "second": names[second], "probability": probability})
+
+    def questions(self, most: int = 5) -> pd.DataFrame:
+        """Return the questions about directions whose answers would settle most arrows, most useful first.
+
+        An arrow is open if its edge has a confidence of at least 0.5 and neither direction reaches 0.9. For both
+        answers to each question, the rules of Meek (1995) give the open arrows that follow. A question is useful if it
+        is uncertain, settles many arrows, and changes which nodes are causes or effects of a target, direct or not.
+
+        Returns
+        -------
+        DataFrame
+            ``question``, ``first`` and ``second``, ``probability`` (that the first causes the second), ``settles``
+            (expected number of open arrows that the answer settles, including its own), and ``changes_target`` (whether
+            an answer changes the causes or effects of a target). Pass answers as ``required`` edges or ``beliefs`` of
+            :class:`EdgeConstraints`.
+
+        Examples
+        --------
+        >>> edges = pd.DataFrame({"cause": ["age", "income"], "effect": ["income", "rent"]})
+        >>> edges = edges.assign(confidence=1.0, direction=0.6)
+        >>> asked = CausalGraph.from_edges(edges, target="rent").questions()
+        >>> asked["question"].tolist()
+        ['Does income cause rent, or rent income?', 'Does age cause income, or income age?']
+        >>> asked["settles"].tolist()  # if rent causes income, then income causes age, because no collider was found
+        [1.4, 1.6]
+        """
+        check_integer("most", most, least=0)
+        return useful_questions(self, most)
+
+    def discovered_from(self, source: Source) -> Self:
+        """Return the graph with what it was discovered from, for :meth:`stability`."""
+        graph = replace(self)
+        object.__setattr__(graph, "source", source)
+        return graph
+
+    def stability(self, n: int = 10, *, share: float = 0.7, progress: bool = False) -> pd.DataFrame:
+        """Discover the graph again in ``n`` samples of a share of the rows, and count how often each edge is found.
+
+        Only a discovered graph has the rows to do so: not one that was read from a file or built by hand.
+
+        Returns
+        -------
+        DataFrame
+            :meth:`edges` with ``persists``, the share of the samples with the same arrow, and ``joined``, the share
+            with an edge in either direction.
+        """
+        check_integer("n", n, least=1)
+        check_number("share", share, above=0, most=1)
+        if self.source is None:
+            raise ValueError("the graph was not discovered from rows in this session: use graph_ of a fitted model")
+        arrows = self.source.arrows(share, n, progress)
+        names, edges = self.source.table.names, self.edges()
+        at = [names.index(name) for name in edges["cause"]], [names.index(name) for name in edges["effect"]]
+        persists, back = arrows.mean(axis=0)[at], arrows.mean(axis=0)[at[::-1]]
+        return edges.assign(persists=persists, joined=persists + back)
+
     def uncertain_edges(self) -> pd.DataFrame:
         """Return the edges whose ``direction`` is below 0.75; pictures show them dashed and without arrow heads."""
         edges = self.edges()
@@ -296,12 +410,19 @@ class CausalGraph(Graph):
         lines += [f"Into {target}: {', '.join(self.parents(target)) or 'nothing'}." for target in self.targets]
         if len(uncertain):
             lines.append(f"The direction of {len(uncertain)} of the edges is unknown.")
+        if n_hidden := int((edges["hidden"] >= SUSPECTED).sum()):
+            lines.append(f"A hidden common cause is suspected for {n_hidden} of the edges; see hidden_causes().")
         if np.isnan(self.confidence_array[self.edge_array]).any():
             lines.append("The probabilities of some edges are not known (NaN).")
         else:
             lines.append(
-                "Confidence and direction are probabilities, by how much less likely left-out rows are under the best "
-                "graphs without the edge, or with it reversed."
+                "Confidence and direction are probabilities, from how much less likely left-out rows are under other "
+                "graphs, and from how often bootstrap samples join two columns and compel a direction."
+            )
+        if edges[["independences", "shapes"]].notna().any(axis=None):
+            lines.append(
+                "Two kinds of evidence for a direction are shown separately: what the independences among the columns "
+                "compel, and what the shapes of functions and noise suggest. The first is more reliable on real tables."
             )
         return "\n".join([*lines, NOT_PROOF])
 
@@ -317,8 +438,9 @@ class CausalGraph(Graph):
                     f"its nodes are {', '.join(map(repr, self.names))}"
                 )
         order = np.ix_(*[[self.names.index(name) for name in names]] * 2)
-        weights, confidence, direction = (array[order] for array in self._arrays)
-        return CausalGraph(tuple(names), self.targets, weights, confidence, direction)
+        arrays: dict[str, Any] = {name: array[order] for name, array in self._arrays().items()}
+        graph = replace(self, names=tuple(names), **arrays)
+        return graph if self.source is None else graph.discovered_from(self.source)
 
     # --- edits --------------------------------------------------------------------------------------
 
@@ -356,17 +478,17 @@ class CausalGraph(Graph):
         without = self.without_edge(cause, effect)
         return without.with_edge(effect, cause, float(self.weight_array[self._edge(cause, effect)]))
 
-    @property
-    def _arrays(self) -> tuple[Array, Array, Array]:
-        return self.weight_array, self.confidence_array, self.direction_array
+    def _arrays(self) -> dict[str, Any]:
+        return {f"{name}_array": getattr(self, f"{name}_array").copy() for name in _ARRAYS}
 
     def _edited(self, j: int, k: int, weight: float) -> CausalGraph:
-        """Change the weight of an edge; edits count as certain."""
-        weights, confidence, direction = (a.copy() for a in self._arrays)
-        weights[j, k] = weight
-        confidence[[j, k], [k, j]] = float(weight > 0)
-        direction[[j, k], [k, j]] = (1.0, 0.0) if weight > 0 else np.nan
-        return replace(self, weight_array=weights, confidence_array=confidence, direction_array=direction)
+        """Change the weight of an edge; edits count as certain and replace beliefs."""
+        arrays, either = self._arrays(), ([j, k], [k, j])
+        arrays["weight_array"][j, k] = weight
+        arrays["confidence_array"][either] = float(weight > 0)
+        arrays["direction_array"][either] = (1.0, 0.0) if weight > 0 else np.nan
+        arrays["prior_array"][either] = np.nan
+        return replace(self, **arrays)
 
     def _edge(self, cause: str, effect: str) -> tuple[int, int]:
         for name in (cause, effect):
@@ -403,7 +525,7 @@ class CausalGraph(Graph):
                 raise ValueError(f"an edge or target mentions {end!r}, which is not among the nodes {names}")
         graph = nx.DiGraph()
         graph.add_nodes_from((name, {"target": name in targets}) for name in names)
-        attributes = [column for column in _ATTRIBUTES if column in edges]
+        attributes = [column for column in _ARRAYS if column in edges]
         graph.update(nx.from_pandas_edgelist(edges, "cause", "effect", attributes or None, create_using=nx.DiGraph))
         return cls.from_networkx(graph)
 
@@ -411,7 +533,8 @@ class CausalGraph(Graph):
     def from_networkx(cls, graph: nx.DiGraph, target: str | Sequence[str] | None = None) -> Self:
         """Read a networkx graph; a missing ``weight`` is 1, other missing attributes are not known (NaN).
 
-        By default the targets are the nodes whose attribute ``target`` is true.
+        By default the targets are the nodes whose attribute ``target`` is true. Only JSON, dagitty and lavaan have the
+        hidden causes of pairs without an edge.
         """
         if not graph.is_directed():
             raise ValueError("the graph is undirected; a causal graph needs directed edges")
@@ -421,25 +544,22 @@ class CausalGraph(Graph):
             if not target:
                 raise ValueError("no node has a true attribute 'target'; pass target=...")
         index = {node: k for k, node in enumerate(graph)}
-        weights = np.zeros((len(index), len(index)))
-        confidence, direction = np.full((2, *weights.shape), np.nan)
+        arrays = {name: np.full((len(index), len(index)), 0.0 if name == "weight" else np.nan) for name in _ARRAYS}
         for cause, effect, attributes in graph.edges(data=True):
-            j, k, numbers = index[cause], index[effect], []
-            for name, default in _ATTRIBUTES.items():
+            j, k = index[cause], index[effect]
+            for name, array in arrays.items():
                 try:
-                    numbers.append(float(value := attributes.get(name, default)))
+                    array[j, k] = float(value := attributes.get(name, 1.0 if name == "weight" else np.nan))
                 except (TypeError, ValueError):
                     raise ValueError(
                         f"the edge {cause!r} -> {effect!r} has {name}={value!r}, which is not a number"
                     ) from None
-            weight, joined, this_way = numbers
-            if weight <= 0 or not np.isfinite(weight):
+                if name in _SYMMETRIC or name in _COMPLEMENTARY:
+                    array[k, j] = array[j, k] if name in _SYMMETRIC else 1 - array[j, k]
+            if (weight := arrays["weight"][j, k]) <= 0 or not np.isfinite(weight):
                 raise ValueError(f"the edge {cause!r} -> {effect!r} has weight {weight:g}; weights must be positive")
-            weights[j, k] = weight
-            confidence[[j, k], [k, j]] = joined
-            direction[[j, k], [k, j]] = this_way, 1 - this_way
         targets = (target,) if isinstance(target, str) else tuple(target)
-        return cls(tuple(map(str, graph)), targets, weights, confidence, direction)
+        return cls(tuple(map(str, graph)), targets, **{f"{name}_array": array for name, array in arrays.items()})
 
     @classmethod
     def from_dot(cls, text: str, target: str | Sequence[str] | None = None) -> Self:
@@ -455,9 +575,10 @@ class CausalGraph(Graph):
             raise ValueError("the text is not a DOT digraph")
         graph = nx.DiGraph()
         for node in parsed[0].get_nodes():
-            name = _unquoted(node.get_name())
-            if name not in ("node", "edge", "graph", "\\n"):
-                graph.add_node(name, target=node.get_attributes().get("target"))
+            name, attributes = node.get_name(), node.get_attributes()
+            # Without quotes, these are defaults; old versions of pydot return a last line break as a node.
+            if name not in ("node", "edge", "graph") and (name != '"\\n"' or attributes):
+                graph.add_node(_unquoted(name), target=attributes.get("target"))
         for edge in parsed[0].get_edges():
             attributes = {k: _unquoted(str(v)) for k, v in edge.get_attributes().items()}
             graph.add_edge(_unquoted(str(edge.get_source())), _unquoted(str(edge.get_destination())), **attributes)
@@ -473,33 +594,137 @@ class CausalGraph(Graph):
     def to_json(self) -> str:
         """Write the complete graph as JSON, with exact numbers and null for unknown ones."""
         content = {"format": _JSON_FORMAT, "version": _JSON_VERSION, "nodes": self.names, "targets": self.targets}
-        arrays = [np.where(np.isnan(a), None, a).tolist() for a in self._arrays]  # type: ignore[call-overload]
-        matrices = dict(zip(_MATRICES, arrays, strict=True))
+        arrays: list[Any] = [np.where(np.isnan(a), np.array(None), a) for a in self._arrays().values()]
+        matrices = {_json_name(name): array.tolist() for name, array in zip(_ARRAYS, arrays, strict=True)}
         return json.dumps(content | matrices, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a graph written by :meth:`to_json`."""
+        """Read a graph written by :meth:`to_json`, also of version 2, which has no evidence."""
         try:
             content = json.loads(text)
         except json.JSONDecodeError as error:
             raise ValueError(f"the text is not JSON: {error}") from None
         if not isinstance(content, dict) or content.get("format") != _JSON_FORMAT:
             raise ValueError("the JSON is not a castlereg graph")
-        if content.get("version") != _JSON_VERSION:
-            raise ValueError(
-                f"the graph has version {content.get('version')!r}; this castlereg reads version {_JSON_VERSION}"
-            )
+        if (version := content.get("version")) not in (2, _JSON_VERSION):
+            raise ValueError(f"the graph has version {version!r}; this castlereg reads versions 2 and {_JSON_VERSION}")
         try:
             names, targets = tuple(map(str, content["nodes"])), tuple(map(str, content["targets"]))
-            n = len(names)
-            for name in _MATRICES:
-                if [len(row) for row in content[name]] != [n] * n:
-                    raise ValueError(f"{name} must have {n} rows of {n} numbers")
-            weights, confidence, direction = (np.array(content[m], np.float64).reshape(n, n) for m in _MATRICES)
+            n, arrays = len(names), {}
+            for name in _ARRAYS if version == _JSON_VERSION else _ARRAYS[:3]:
+                rows = content[_json_name(name)]
+                if [len(row) for row in rows] != [n] * n:
+                    raise ValueError(f"{_json_name(name)} must have {n} rows of {n} numbers")
+                arrays[f"{name}_array"] = np.array(rows, np.float64).reshape(n, n)
         except (KeyError, TypeError) as error:
             raise ValueError(f"the JSON is not a complete graph: {error}") from None
-        return cls(names, targets, weights, confidence, direction)
+        return cls(names, targets, **arrays)
+
+    def to_dagitty(self) -> str:
+        """Write the graph for dagitty, with ``<->`` for suspected hidden common causes.
+
+        Edges have their weight and probabilities as attributes, which the grammar of dagitty allows.
+
+        Examples
+        --------
+        >>> graph = CausalGraph.from_edges(pd.DataFrame({"cause": ["age"], "effect": ["pay"]}), target="pay")
+        >>> print(graph.to_dagitty(), end="")
+        dag {
+          "age"
+          "pay" [outcome]
+          "age" -> "pay" [weight=1.0]
+        }
+        >>> CausalGraph.from_dagitty(graph.to_dagitty()).parents("pay")
+        ['age']
+        """
+        for name in self.names:
+            if name.endswith("\\") or re.search("[\0-\x1f\x7f]", name):
+                raise ValueError(
+                    f"dagitty has no form for the name {name!r}: rename it without control characters or \\"
+                )
+        quoted = {name: '"' + name.replace('"', '\\"') + '"' for name in self.names}
+        lines = [f"  {quoted[name]}{' [outcome]' if name in self.targets else ''}" for name in self.names]
+        for cause, effect, attributes in self.to_networkx().edges(data=True):
+            known = ", ".join(f"{name}={_decimal(value)}" for name, value in attributes.items())
+            lines.append(f"  {quoted[cause]} -> {quoted[effect]} [{known}]")
+        for first, second, probability in self.hidden_causes().itertuples(index=False):
+            lines.append(f"  {quoted[first]} <-> {quoted[second]} [hidden={_decimal(probability)}]")
+        return "\n".join(["dag {", *lines, "}", ""])
+
+    @classmethod
+    def from_dagitty(cls, text: str, target: str | Sequence[str] | None = None) -> Self:
+        """Read a graph of dagitty; by default the targets are its outcomes.
+
+        ``<->`` is a hidden common cause, of probability 1 without an attribute ``hidden``.
+        """
+        return cls._from_statements(_dagitty_statements(text), target, "mark an [outcome]")
+
+    def to_lavaan(self) -> str:
+        """Write the graph as a model of lavaan: a regression per effect, ``~~`` for probable hidden common causes.
+
+        Lavaan cannot quote names, so other names than those of R raise; nodes without edges have a variance.
+
+        Examples
+        --------
+        >>> graph = CausalGraph.from_weights(np.triu(np.ones((3, 3)), 1), ["age", "size", "pay"], target="pay")
+        >>> print(graph.to_lavaan(), end="")
+        size ~ age
+        pay ~ age + size
+        """
+        for name in self.names:
+            if not re.fullmatch(_R_NAME, name) or name in _RESERVED.split():
+                raise ValueError(
+                    f"lavaan has no form for the name {name!r}: rename it to letters, digits, '.' and '_', a letter "
+                    "first, and no reserved word of R"
+                )
+        lines = [f"{name} ~ {' + '.join(self.parents(name))}" for name in self.names if self.parents(name)]
+        hidden = self.hidden_causes(0.5)
+        lines += [f"{first} ~~ {second}" for first, second in zip(hidden["first"], hidden["second"], strict=True)]
+        joined = {*hidden["first"], *hidden["second"], *self.edges()[["cause", "effect"]].to_numpy().ravel()}
+        return "\n".join([*lines, *(f"{name} ~~ {name}" for name in self.names if name not in joined), ""])
+
+    @classmethod
+    def from_lavaan(cls, text: str, target: str | Sequence[str]) -> Self:
+        """Read the regressions ``~`` and covariances ``~~`` of a model of lavaan.
+
+        A covariance of two variables is a hidden common cause of probability 1. Coefficients such as ``0.5*age`` are
+        ignored, intercepts and other statements raise.
+        """
+        return cls._from_statements(_lavaan_statements(text), target, "pass target=")
+
+    @classmethod
+    def _from_statements(
+        cls, statements: Iterable[_Statement], target: str | Sequence[str] | None, advice: str
+    ) -> Self:
+        """Build a graph from ``(line, first, operator, second, attributes)``; the operator of a node is empty."""
+        import networkx as nx
+
+        graph, hidden = nx.DiGraph(), {}
+        for line, first, operator, second, attributes in statements:
+            if not operator:
+                graph.add_node(first, **({"target": True} if "outcome" in attributes else {}))
+            elif first == second:
+                raise ValueError(f"line {line}: an edge joins {first!r} to itself")
+            elif operator == "->":
+                graph.add_edge(first, second, **attributes)
+            else:
+                graph.add_nodes_from([first, second])
+                hidden[first, second] = line, attributes.get("hidden", 1.0)
+        targets = (
+            [target] if isinstance(target, str) else target or [n for n, marked in graph.nodes("target") if marked]
+        )
+        if not targets:
+            raise ValueError(f"the graph has no target: {advice}, or pass target=...")
+        found = cls.from_networkx(graph, targets)
+        array = found.hidden_array.copy()
+        for (first, second), (line, probability) in hidden.items():
+            at = [found.index(first), found.index(second)]
+            try:
+                array[at, at[::-1]] = float(probability)
+            except ValueError:
+                raise ValueError(f"line {line}: hidden={probability!r} is not a number") from None
+        return replace(found, hidden_array=array)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -602,6 +827,80 @@ def _index(names: Sequence[str]) -> pd.Index:
         return pd.Index(list(names))
     except UnicodeEncodeError:  # Arrow strings cannot represent every name
         return pd.Index(list(names), dtype=object)
+
+
+def _json_name(array: str) -> str:
+    return "weights" if array == "weight" else array
+
+
+def _decimal(value: float) -> str:
+    """Write a number exactly and without an exponent, which parsers of DOT and dagitty do not read."""
+    return np.format_float_positional(value, trim="0")
+
+
+_R_NAME = r"(?:[^\W\d_]|\.(?!\d))[\w.]*"
+_RESERVED = "if else repeat while function for next break in TRUE FALSE NULL Inf NaN NA"
+_NAME = r'(?:"(?:\\"|\\(?!")|[^"\\])*"|-?[\w.]+)'
+_DAGITTY = re.compile(
+    rf'({_NAME})(?:\s*=\s*{_NAME}|((?:\s*(?:<->|->|<-)\s*{_NAME})*)\s*(?:\[((?:{_NAME}|[^\]"])*)\])?)[\s;]*'
+)
+_Statement = tuple[
+    int, str, str, str, dict[str, str]
+]  # line, first, operator, second, attributes; a node has no operator
+
+
+def _dagitty_statements(text: str) -> Iterator[_Statement]:
+    """Parse the nodes and edges of dagitty; options of the graph are ignored."""
+
+    def plain(name: str) -> str:
+        return name[1:-1].replace('\\"', '"') if name.startswith('"') else name
+
+    head = re.match(rf"\s*(?:dag|digraph|mag|pag|pdag)\s*{_NAME}?\s*{{[\s;]*", text, re.IGNORECASE)
+    if head is None:
+        raise ValueError("line 1: the text does not have the form dag { ... }")
+    end = head.end()
+    while not re.fullmatch(r"\}\s*", text[end:]):
+        line, match = text.count("\n", 0, end) + 1, _DAGITTY.match(text, end)
+        if match is None:
+            rest = text[end:].split("\n")[0][:30]
+            raise ValueError(
+                f"line {line}: cannot read {rest!r}; write nodes, a -> b, a <- b or a <-> b, and a last }}"
+            )
+        end, options = match.end(), re.findall(rf"({_NAME})(?:\s*=\s*({_NAME}))?", match[3] or "")
+        attributes, first = {plain(key): plain(value) for key, value in options}, plain(match[1])
+        if "latent" in attributes:
+            raise ValueError(f"line {line}: {first!r} is latent; join its effects by <-> instead")
+        if match[2] == "":
+            yield line, first, "", "", attributes
+        for operator, name in re.findall(rf"(<->|->|<-)\s*({_NAME})", match[2] or ""):
+            second = plain(name)
+            yield line, *((second, "->", first) if operator == "<-" else (first, operator, second)), attributes
+            first = second
+
+
+def _lavaan_statements(text: str) -> Iterator[_Statement]:
+    """Parse the regressions and covariances of lavaan."""
+    name = _R_NAME
+    statements: list[tuple[int, str]] = []
+    for number, raw in enumerate(text.split("\n"), 1):
+        part = re.split("[#!]", raw)[0].strip()
+        if statements and (statements[-1][1].endswith(("+", "~", "*")) or part.startswith("+")):  # continues
+            statements[-1] = statements[-1][0], f"{statements[-1][1]} {part}".strip()
+        elif part:
+            statements.append((number, part))
+    for start, statement in statements:
+        for piece in filter(None, map(str.strip, statement.split(";"))):
+            match = re.fullmatch(rf"({name}(?:\s*\+\s*{name})*)\s*(~~?)\s*([^~=<>|]+)", piece)
+            terms = [term.rsplit("*", 1)[-1].strip() for term in match[3].split("+")] if match else [""]
+            if match is None or not all(re.fullmatch(name, term) for term in terms):
+                raise ValueError(f"line {start}: cannot read {piece!r}; write effect ~ cause1 + cause2, or a ~~ b")
+            for left in re.split(r"\s*\+\s*", match[1]):
+                for term in terms:
+                    if match[2] == "~~" and term == left:
+                        yield start, left, "", "", {}
+                    else:
+                        first, second = (left, term) if match[2] == "~~" else (term, left)
+                        yield start, first, "->" if match[2] == "~" else "<->", second, {}
 
 
 def _unquoted(name: str) -> str:

@@ -19,7 +19,7 @@ from castlereg.options import check_choice, did_you_mean
 if TYPE_CHECKING:
     from castlereg import CausalGraph
 
-_FORMATS = ("svg", "dot", "json", "gml", "csv", "png", "text")
+_FORMATS = ("svg", "dot", "json", "gml", "dagitty", "lavaan", "csv", "png", "text")
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -124,9 +124,16 @@ def _written(found: CausalGraph, form: str) -> str | bytes:
     if form == "csv":
         return found.edges().to_csv(index=False)
     if form == "text":
-        return f"{found.summary()}\n\n{found.edges().round(3).to_string(index=False)}\n"
-    writers = {"svg": found.to_svg, "dot": found.to_dot, "json": found.to_json, "gml": found.to_gml}
-    return writers[form]().rstrip("\n") + "\n"
+        edges, questions, hidden = found.edges(), found.questions(), found.hidden_causes()
+        known = edges.columns[edges.notna().any() | edges.empty]
+        parts = [found.summary(), edges[known].round(3).to_string(index=False)]
+        if len(hidden):
+            parts.append(f"Suspected hidden common causes:\n{hidden.round(3).to_string(index=False)}")
+        if len(questions):
+            parts.append("\n".join(["Questions worth asking:", *questions["question"]]))
+        return "\n\n".join(parts) + "\n"
+    writers = {name: getattr(found, f"to_{name}") for name in ("svg", "dot", "json", "gml", "dagitty", "lavaan")}
+    return str(writers[form]()).rstrip("\n") + "\n"
 
 
 def _picture(drawable: Any, form: str) -> bytes:

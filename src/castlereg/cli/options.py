@@ -82,9 +82,13 @@ class Knowledge:
     forbid: Annotated[Names, Option(help="Edge 'a->b' that does not exist; repeat for several.")] = None
     require: Annotated[Names, Option(help="Edge 'a->b' that exists; repeat for several.")] = None
 
+    beliefs: Annotated[
+        Path | None, Option(help="CSV file of beliefs, with columns cause, effect, probability, and perhaps source.")
+    ] = None
+
     def constraints(self, names: Sequence[str], known: EdgeConstraints | None = None) -> EdgeConstraints | None:
         """Return the constraints on nodes with these names, in addition to those that are known."""
-        if not any((self.source, self.sink, self.tier, self.forbid, self.require)):
+        if not any((self.source, self.sink, self.tier, self.forbid, self.require, self.beliefs)):
             return known
         from castlereg import EdgeConstraints
 
@@ -95,6 +99,7 @@ class Knowledge:
             tiers=[listed(text) for text in self.tier] if self.tier else known.tiers,
             sinks=[*known.sinks, *(self.sink or ())],
             sources=[*known.sources, *(self.source or ())],
+            beliefs=[*known.beliefs, *(() if self.beliefs is None else _beliefs(self.beliefs))],
         )
         known.rules(names)  # raises for unknown columns and contradictions, before any training
         return known
@@ -107,6 +112,19 @@ def _edge(option: str, text: str, names: Sequence[str]) -> tuple[str, str]:
     if not pairs:
         raise ValueError(f"{option} {text} must have the form 'cause->effect'")
     return next((pair for pair in pairs if set(pair) <= set(names)), pairs[0])
+
+
+def _beliefs(path: Path) -> Sequence[Any]:
+    """Read beliefs; names are texts, also those that look like numbers."""
+    import pandas as pd
+
+    from castlereg import EdgeConstraints
+
+    texts = dict.fromkeys(("cause", "effect", "source"), str)
+    try:
+        return tuple(EdgeConstraints(beliefs=pd.read_csv(path, dtype=texts, keep_default_na=False)).beliefs)
+    except (OSError, ValueError) as error:  # also if it is not a table
+        raise ValueError(f"--beliefs {path}: {error}") from None
 
 
 def listed(text: str) -> list[str]:

@@ -304,7 +304,16 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
     @property
     def schema_(self) -> pd.DataFrame:
         """One row per column of X: its kind, levels, number of missing values, and a note."""
-        return schema_frame(self._fitted().preprocessing.schema)
+        model = self._fitted()
+        frame, rows = schema_frame(model.preprocessing.schema), model.sampled_rows
+        if rows is None:
+            return frame
+        from castlereg.causal.judge import Column
+        from castlereg.causal.variables import Variables
+
+        table = Variables.of_rows(model.preprocessing, rows)
+        kinds = [Column.of(*pair).kind for pair in zip(table.columns, table.values.T, strict=True)]
+        return frame.assign(in_graph=kinds[: len(frame)])
 
     @property
     def validation_loss_(self) -> float:

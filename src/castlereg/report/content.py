@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from castlereg import __version__
 from castlereg.causal.drawing import MOST_NODES, Box, Picture, edges_around, neighbourhood, picture
-from castlereg.causal.graph import KNOWN_DIRECTION, NOT_PROOF, CausalGraph
+from castlereg.causal.graph import KNOWN_DIRECTION, NOT_PROOF, SUSPECTED, CausalGraph
 from castlereg.estimators.base import NetworkEstimator, Seed, read_known_rows, seed_sequence
 from castlereg.notices import shows_progress
 from castlereg.options import check_flag, check_integer
@@ -70,6 +70,14 @@ class _Edge(NamedTuple):  # a row of the table of edges
     confidence: float | None  # probability of an edge between the two; None if not known
     direction: float | None  # probability of this direction, given an edge; None if not known
     directed: bool  # whether the direction is probable enough for an arrow head
+    independences: float | None = None  # probability of this direction by the independences only; None if not known
+    shapes: float | None = None  # and by the shapes of functions and noise
+    hidden: float | None = None  # probability of a hidden common cause; None if not known
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether a hidden common cause is suspected."""
+        return self.hidden is not None and self.hidden >= SUSPECTED
 
 
 class _GraphView(NamedTuple):  # one drawing of a graph
@@ -89,6 +97,8 @@ class _GraphContent(NamedTuple):  # table and drawings have the same edges
     views: tuple[_GraphView, ...]
     first_view: str  # key of the view shown at first
     summary: tuple[str, ...]  # lines
+    hidden: tuple[tuple[str, str, float], ...]  # pairs with a suspected hidden common cause, and its probability
+    questions: tuple[tuple[str, float, float, bool], ...]  # question, probability, arrows settled, changes the target
     not_proof: str = NOT_PROOF
 
 
@@ -246,13 +256,15 @@ def _settings(model: NetworkEstimator) -> Iterator[tuple[str, str, bool]]:
 
 def _graph_content(graph: CausalGraph) -> _GraphContent:
     """List the edges of a graph and draw it."""
-    frame = graph.edges()
+    frame, questions = graph.edges(), graph.questions()
     counted = edges_around(graph, graph.targets, graph.nodes).index  # 2 x nodes, and the targets' strongest
     page = frame[(frame.index < _MANY_EDGES) | frame.index.isin(counted)].reset_index(drop=True)
     known = page.astype(object).where(page.notna(), None)
     edges = tuple(
-        _Edge(cause, effect, weight, confidence, direction, direction is None or direction >= KNOWN_DIRECTION)
-        for cause, effect, weight, confidence, direction in known.itertuples(index=False)
+        _Edge(
+            cause, effect, weight, confidence, direction, direction is None or direction >= KNOWN_DIRECTION, *evidence
+        )
+        for cause, effect, weight, confidence, direction, *evidence in known.iloc[:, :8].itertuples(index=False)
     )
     blankets = {node for target in graph.targets for node in neighbourhood(graph, target, steps=0)}
     near = [node for node in graph.nodes if node in blankets]
@@ -270,6 +282,10 @@ def _graph_content(graph: CausalGraph) -> _GraphContent:
             _view("neighbourhood", graph, page[page["cause"].isin(near) & page["effect"].isin(near)], near),
         ),
         first_view="neighbourhood" if len(graph.nodes) > MOST_NODES else "all",
+        hidden=tuple(graph.hidden_causes().itertuples(index=False, name=None)),
+        questions=tuple(
+            questions[["question", "probability", "settles", "changes_target"]].itertuples(index=False, name=None)
+        ),
         summary=tuple(graph.summary().removesuffix(NOT_PROOF).rstrip("\n").split("\n")),
     )
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from numpy.typing import ArrayLike
 
 from castlereg.atomic_write import atomic_write
-from castlereg.causal.drawing import dashes, edge_shape, printable, shortened
+from castlereg.causal.drawing import dashes, edge_shape, hidden_svg, printable, prior_svg, shortened
 from castlereg.estimators.base import NetworkEstimator, Seed
 from castlereg.evaluation import Interval, number
 from castlereg.report.content import ReportContent, report_content
@@ -174,7 +174,7 @@ def _template() -> Template:
         "unturned": lambda text: re.sub("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", "", text),
     }
     charts = (_scatter_chart, _curve_chart, _score_axis, _effect_chart, _value_ticks, _lines, _area)
-    environment.globals |= {f.__name__.lstrip("_"): f for f in (*charts, edge_shape, dashes)}
+    environment.globals |= {f.__name__.lstrip("_"): f for f in (*charts, edge_shape, dashes, hidden_svg, prior_svg)}
     return environment.get_template("page.html")
 
 

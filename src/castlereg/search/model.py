@@ -142,14 +142,18 @@ class FittedModel:
     @cached_property
     def graph(self) -> CausalGraph | None:
         """The causal graph, discovered from training rows under the user's knowledge; None without rows."""
-        rows = self.sampled_rows
-        if self.known_graph is not None or rows is None:
-            return self.known_graph
+        rows, known = self.sampled_rows, self.known_graph
+        if rows is None:
+            return known
         from castlereg.causal import discover_graph
+        from castlereg.causal.discovery import Source
 
-        return discover_graph(
-            self.preprocessing, rows, edges=self.edges, seed=self.graph_seed, progress=shows_progress(None)
-        )
+        if known is None:
+            options: dict[str, Any] = {"seed": self.graph_seed, "progress": shows_progress(None)}
+            return discover_graph(self.preprocessing, rows, edges=self.edges, **options)
+        if known.source is not None:
+            return known
+        return known.discovered_from(Source.of(self.preprocessing, rows, self.edges, self.graph_seed))
 
     @cached_property
     def input_graph(self) -> InputGraph | None:
