@@ -220,8 +220,7 @@ class Layout:
         """
         is_target = np.array([node.target for node in self.nodes])
         possible = ~np.eye(self.n_nodes, dtype=bool) & ~(is_target[:, None] & is_target)
-        possible[list(without), :] = False
-        possible[:, list(without)] = False
+        possible[list(without), :] = possible[:, list(without)] = False
         if allowed is not None:
             possible &= allowed
         return possible
