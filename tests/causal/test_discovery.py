@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from castlereg.acyclicity.cut import find_cycle
-from castlereg.causal import EdgeConstraints, discover_graph
+from castlereg.causal import CausalGraph, EdgeConstraints, discover_graph
 from castlereg.causal.discovery import Climb, Discovery, _prepared, discover, linear_order, paths
 from castlereg.causal.judge import Column, Judge, log_density
 from castlereg.causal.variables import Variable, Variables
@@ -204,6 +204,48 @@ def test_paths_are_those_of_powers() -> None:
     np.testing.assert_array_equal(paths(edges), powers)
 
 
+def test_rows_of_balanced_columns_may_be_in_any_order() -> None:
+    """Two columns with the same shares of the same values must not make different rows equal."""
+    rng = np.random.default_rng(0)
+    a, b = np.tile([0.0, 1.0], 300), np.repeat([0.0, 1.0], 300)
+    frame = pd.DataFrame({"a": a, "b": b, "c": a + b + 0.5 * rng.normal(size=600)})
+    found = discover(Variables.of_frame(frame))
+    for seed in range(3):
+        again = discover(Variables.of_frame(frame.sample(frac=1, random_state=seed)))
+        for first, second in zip(found, again, strict=True):
+            np.testing.assert_array_equal(first, second)
+
+
+def test_units_of_a_column_whose_mean_is_a_value_do_not_matter() -> None:
+    rng = np.random.default_rng(1)
+    x = np.tile([1.0, 2.0, 3.0, 4.0, 5.0], 100)
+    frame = pd.DataFrame({"x": x, "y": x + rng.normal(size=500), "z": x + rng.normal(size=500)})
+    found, scaled = (discover(Variables.of_frame(table)) for table in (frame, frame * 0.3))
+    np.testing.assert_array_equal(found.edges, scaled.edges)
+    np.testing.assert_allclose(found.direction, scaled.direction, atol=1e-9)
+
+
+def test_missing_levels_do_not_depend_on_the_order_of_the_categories() -> None:
+    rng = np.random.default_rng(2)
+    codes, lost = rng.choice(3, 600, p=[0.5, 0.3, 0.2]), rng.random(600) < 0.3
+    y = codes + 0.8 * rng.normal(size=600)
+    found = []
+    for order in ([0, 1, 2], [2, 0, 1]):
+        level = pd.Categorical.from_codes(np.where(lost, -1, np.array(order)[codes]), list("pqr"))
+        found.append(discover(Variables.of_frame(pd.DataFrame({"level": level, "y": y}))))
+    np.testing.assert_allclose(found[0].joined, found[1].joined, atol=0.01)  # the folds of the rows differ
+
+
+def test_infinite_cells_count_as_missing_and_rows_are_needed() -> None:
+    frame = pd.DataFrame(chain(np.random.default_rng(0), n=300), columns=list("cab"))
+    frame.loc[3, "a"] = np.inf
+    lost = frame.replace(np.inf, np.nan)
+    found, expected = (discover(Variables.of_frame(table)) for table in (frame, lost))
+    np.testing.assert_array_equal(found.joined, expected.joined)
+    with pytest.raises(ValueError, match="a graph needs rows"):
+        discover(Variables.of_frame(frame[:0]))
+
+
 def mixed_frame(n: int = 500) -> pd.DataFrame:
     """Numbers, levels, a copy of a column, and missing values."""
     rng = np.random.default_rng(0)
@@ -297,6 +339,10 @@ def test_the_graph_of_a_table_obeys_its_rules() -> None:
     assert not graph.parents("constant") and not graph.confidence.loc["constant"].any()
     assert "are probabilities" in graph.summary()
     free = discover_graph(preprocessing, rows)
+    again = free.stability(2)
+    assert again["persists"].between(0, 1).all() and (again["persists"] <= again["joined"]).all()
+    with pytest.raises(ValueError, match="not discovered from rows"):
+        CausalGraph.from_json(free.to_json()).stability()
     assert free.parents("k") == ["b"] and free.direction.loc["a", "b"] > 0.5
     whole = EdgeRules(free.edge_array, free.edge_array)
     np.testing.assert_array_equal(discover_graph(preprocessing, rows, edges=whole).edge_array, free.edge_array)

@@ -261,3 +261,24 @@ def test_pydot_reads_small_weights_and_nodes_of_any_name(weight: float) -> None:
     _same(graph, CausalGraph.from_dot(graph.to_dot()))
     alone = CausalGraph.from_weights(np.zeros((4, 4)), names, target="graph")
     assert CausalGraph.from_dot(alone.to_dot()).names == tuple(names)
+
+
+def test_an_open_bracket_is_an_error_at_once() -> None:
+    with pytest.raises(ValueError, match="line 2: cannot read"):
+        CausalGraph.from_dagitty("dag { a [outcome]\n a -> b [" + "x" * 200 + "\n }")
+
+
+def test_coefficients_of_zero_are_no_edges_and_hidden_is_a_probability() -> None:
+    graph = CausalGraph.from_lavaan("y ~ 0*x + z\nz ~~ 0*x\nx ~ 0.5*z", target="y")
+    assert graph.parents("y") == graph.parents("x") == ["z"] and graph.hidden_causes(0).empty
+    with pytest.raises(ValueError, match="line 2: hidden='7' is not between 0 and 1"):
+        CausalGraph.from_dagitty("dag { a [outcome]\n a <-> b [hidden=7] }")
+
+
+def test_beliefs_in_both_directions_survive_formats() -> None:
+    prior = np.array([[np.nan, 0.6], [0.1, np.nan]])
+    likely, forward = np.full((2, 2), 0.8), np.array([[np.nan, 0.7], [0.3, np.nan]])
+    graph = CausalGraph(("a", "b"), ("b",), np.array([[0.0, 0.5], [0.0, 0.0]]), likely, forward, prior_array=prior)
+    for other in (CausalGraph.from_dagitty(graph.to_dagitty()), CausalGraph.from_edges(graph.edges(), "b")):
+        np.testing.assert_allclose(other.prior_array, prior)
+        assert other.edges()["data"][0] == pytest.approx(graph.edges()["data"][0])

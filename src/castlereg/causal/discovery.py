@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,11 +48,12 @@ _HIDDEN_ONLY = (-3.91, 6.57)  # without an edge: the first two of these
 _NOT_NEAR = 0.03  # probability of an edge for a pair that was not examined
 _MOST_LOSS, _LEAST_GAIN, _MOST_REVERSAL = 20.0, -10.0, 6.0
 _REVERSAL = 0.8  # a direction is right with probability expit(this x standard errors), where shapes can be believed
-_AGREES, _CONTRADICTS, _MOST_ODDS = 0.6, -1.5, 4.0  # log odds that shapes can be believed, for each arrow of the table
+_AGREES, _CONTRADICTS, _MOST_ODDS = 0.6, -1.0, 4.0  # log odds that shapes can be believed, for each arrow of the table
 _CLEARLY = 0.5  # difference of the shares of samples that compel the two directions
 # The only constants that were set on real data, the odd-numbered cause-effect pairs: the probability, before agreement
 # within the table is counted, that shapes can be believed for a pair of numbers with many values, and for others.
 _BELIEF_NUMBERS, _BELIEF = 0.75, 0.5
+_STAYS = 1.1  # log odds from which a direction of the judge's best graph is reversed: a probability of 0.75
 _KEPT, _JOINED = 0.3, 0.5  # least probability of an edge of the judge's best graph, and of another edge
 _SILENT, _INDEPENDENCES = 0.5, 0.7  # bootstrap samples added for each direction, and weight of the log odds
 
@@ -220,19 +221,26 @@ def _prepared(table: Variables, seed: int) -> tuple[list[Column], NDArray[np.int
 
     The digests do not depend on the units of the columns, and that of a row is a sum over its cells, so it does not
     depend on their order. Columns with the same values are sorted by these values in the order of the rows; names only
-    distinguish equal columns.
+    distinguish columns with the same shares of the same values.
     """
     rows = np.flatnonzero(table.weight > 0)
+    if not len(rows):
+        raise ValueError("a graph needs rows: the table has none of positive weight")
+    table = replace(table, values=np.where(np.isinf(table.values), np.nan, table.values))
     cells = [np.unique(values + 0.0, return_inverse=True) for values in table.values[rows].T]  # no negative zeros
-    digests, row_digests = [], np.zeros(len(rows), np.uint64)
+    digests: list[int] = []
     for (values, codes), n_levels in zip(cells, table.n_levels, strict=True):
-        counts = np.bincount(codes, minlength=len(values))
+        counts, values = np.bincount(codes, minlength=len(values)), values / (np.nanmax(np.abs(values), initial=0) or 1)
         present = np.where(np.isnan(values), 0, counts)
         mean = np.nansum(present * values) / max(present.sum(), 1)
         spread = np.sqrt(np.nansum(present * (values - mean) ** 2) / max(present.sum(), 1)) or 1.0
-        content = np.r_[np.round((values - mean) / spread, 6), counts, n_levels]  # the same in other units
+        content = np.r_[np.round((values - mean) / spread, 6) + 0.0, counts, n_levels]  # the same in other units
         digests.append(int.from_bytes(hashlib.blake2b(content.tobytes(), digest_size=16).digest()))
-        row_digests += np.random.default_rng(digests[-1]).integers(2**64, size=len(values), dtype=np.uint64)[codes]
+    row_digests = np.zeros(len(rows), np.uint64)
+    for digest, (values, codes), name in zip(digests, cells, table.names, strict=True):
+        # Columns with the same shares of the same values need different numbers, or rows could not be told apart.
+        seed_of_column = digest if digests.count(digest) == 1 else [digest, *name.encode()]
+        row_digests += np.random.default_rng(seed_of_column).integers(2**64, size=len(values), dtype=np.uint64)[codes]
     chosen = np.argsort(row_digests, kind="stable")
     if len(rows) > MOST_ROWS:
         share = table.weight[rows[chosen]] / table.weight[rows].sum()
@@ -502,7 +510,9 @@ def _combined(searched: Search, prior: Array | None) -> tuple[Edges, Array, Arra
     if prior is not None:
         joined, direction = with_priors(joined, direction, prior)
     best = evidence.edges | evidence.edges.T
-    edges = _oriented(joined, joined >= np.where(best, _KEPT, _JOINED), direction, allowed, required)
+    probable = joined >= np.where(best, _KEPT, _JOINED)
+    in_favour = expit(logit(np.clip(direction, 1e-9, 1 - 1e-9)) + _STAYS * (evidence.edges * 1.0 - evidence.edges.T))
+    edges = _oriented(joined, probable, in_favour, allowed, required)
     is_joined = edges | edges.T
     hidden = np.where(allowed | allowed.T, _hidden(evidence), 0.0)
     is_open = is_joined & allowed & allowed.T & ~required & ~required.T  # knowledge settles other directions
@@ -549,9 +559,12 @@ def _hidden(evidence: Evidence) -> Array:
     reversal = np.fmax(evidence.reversal, evidence.reversal.T)
     rarer = np.minimum(evidence.compelled, evidence.compelled.T)
     constant, by_rarer, by_reversal = _HIDDEN
-    with_edge = expit(constant + by_rarer * rarer + by_reversal * np.clip(reversal, 0, _MOST_REVERSAL))
+    size = np.clip(
+        np.nan_to_num(reversal, nan=_MOST_REVERSAL / 2), 0, _MOST_REVERSAL
+    )  # unknown if one way is forbidden
+    with_edge = expit(constant + by_rarer * rarer + by_reversal * size)
     constant, by_rarer = _HIDDEN_ONLY
-    probability = np.where(np.isnan(reversal), expit(constant + by_rarer * rarer), with_edge)
+    probability = np.where(evidence.edges | evidence.edges.T, with_edge, expit(constant + by_rarer * rarer))
     np.fill_diagonal(probability, 0)
     return np.asarray(probability)
 

@@ -371,6 +371,9 @@ class CausalGraph(Graph):
         check_integer("most", most, least=0)
         return useful_questions(self, most)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "source"}  # it holds rows
+
     def discovered_from(self, source: Source) -> Self:
         """Return the graph with what it was discovered from, for :meth:`stability`."""
         graph = replace(self)
@@ -525,7 +528,7 @@ class CausalGraph(Graph):
                 raise ValueError(f"an edge or target mentions {end!r}, which is not among the nodes {names}")
         graph = nx.DiGraph()
         graph.add_nodes_from((name, {"target": name in targets}) for name in names)
-        attributes = [column for column in _ARRAYS if column in edges]
+        attributes = [column for column in (*_ARRAYS, "prior_back") if column in edges]
         graph.update(nx.from_pandas_edgelist(edges, "cause", "effect", attributes or None, create_using=nx.DiGraph))
         return cls.from_networkx(graph)
 
@@ -556,6 +559,8 @@ class CausalGraph(Graph):
                     ) from None
                 if name in _SYMMETRIC or name in _COMPLEMENTARY:
                     array[k, j] = array[j, k] if name in _SYMMETRIC else 1 - array[j, k]
+            if "prior_back" in attributes:
+                arrays["prior"][k, j] = float(attributes["prior_back"])
             if (weight := arrays["weight"][j, k]) <= 0 or not np.isfinite(weight):
                 raise ValueError(f"the edge {cause!r} -> {effect!r} has weight {weight:g}; weights must be positive")
         targets = (target,) if isinstance(target, str) else tuple(target)
@@ -724,6 +729,8 @@ class CausalGraph(Graph):
                 array[at, at[::-1]] = float(probability)
             except ValueError:
                 raise ValueError(f"line {line}: hidden={probability!r} is not a number") from None
+            if not 0 <= float(probability) <= 1:
+                raise ValueError(f"line {line}: hidden={probability!r} is not between 0 and 1")
         return replace(found, hidden_array=array)
 
 
@@ -840,9 +847,10 @@ def _decimal(value: float) -> str:
 
 _R_NAME = r"(?:[^\W\d_]|\.(?!\d))[\w.]*"
 _RESERVED = "if else repeat while function for next break in TRUE FALSE NULL Inf NaN NA"
-_NAME = r'(?:"(?:\\"|\\(?!")|[^"\\])*"|-?[\w.]+)'
+_QUOTED = r'"(?:\\"|\\(?!")|[^"\\])*"'
+_NAME = rf"(?:{_QUOTED}|-?[\w.]+)"
 _DAGITTY = re.compile(
-    rf'({_NAME})(?:\s*=\s*{_NAME}|((?:\s*(?:<->|->|<-)\s*{_NAME})*)\s*(?:\[((?:{_NAME}|[^\]"])*)\])?)[\s;]*'
+    rf'({_NAME})(?:\s*=\s*{_NAME}|((?:\s*(?:<->|->|<-)\s*{_NAME})*)\s*(?:\[((?:{_QUOTED}|[^\]"])*)\])?)[\s;]*'
 )
 _Statement = tuple[
     int, str, str, str, dict[str, str]
@@ -891,9 +899,11 @@ def _lavaan_statements(text: str) -> Iterator[_Statement]:
     for start, statement in statements:
         for piece in filter(None, map(str.strip, statement.split(";"))):
             match = re.fullmatch(rf"({name}(?:\s*\+\s*{name})*)\s*(~~?)\s*([^~=<>|]+)", piece)
-            terms = [term.rsplit("*", 1)[-1].strip() for term in match[3].split("+")] if match else [""]
-            if match is None or not all(re.fullmatch(name, term) for term in terms):
+            parts = [term.rpartition("*") for term in match[3].split("+")] if match else [("", "", "")]
+            if match is None or not all(re.fullmatch(name, term.strip()) for *_, term in parts):
                 raise ValueError(f"line {start}: cannot read {piece!r}; write effect ~ cause1 + cause2, or a ~~ b")
+            is_zero = re.compile(r"\s*[-+]?0*\.?0*\s*")  # a coefficient that is fixed to zero: no edge
+            terms = [term.strip() for fixed, star, term in parts if not star or not is_zero.fullmatch(fixed)]
             for left in re.split(r"\s*\+\s*", match[1]):
                 for term in terms:
                     if match[2] == "~~" and term == left:

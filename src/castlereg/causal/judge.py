@@ -81,7 +81,7 @@ class Column:
             return cls(np.zeros(len(values)))
         if variable.levels is not None and (schema is None or schema.kind != "ordinal"):
             codes, n_levels = _common_levels(np.where(missing, 0, values).astype(np.int64), present)
-            return cls(codes, n_levels, present, "levels")
+            return cls(np.where(missing, 0.0, codes), n_levels, present, "levels")
         different, counts = np.unique(values[~missing], return_counts=True)
         if len(different) == 2:
             return cls((values == different[1]).astype(np.float64), 2, present, "levels")
@@ -104,7 +104,7 @@ class Column:
         different, codes = np.unique(self.values[at], return_inverse=True)
         middles = (different[1:] + different[:-1]) / 2
         ends = np.r_[2 * different[0] - middles[0], middles, 2 * different[-1] - middles[-1]]
-        digest = hashlib.blake2b(np.round(different, 6).tobytes(), digest_size=8).digest()
+        digest = hashlib.blake2b((np.round(different, 6) + 0.0).tobytes(), digest_size=8).digest()
         position = np.random.default_rng(int.from_bytes(digest)).random(len(at))
         values = self.values.copy()
         values[at] = ends[codes] + position * (ends[codes + 1] - ends[codes])
@@ -135,11 +135,8 @@ class Column:
     @cached_property
     def basis(self) -> tuple[Array, Array]:
         """Features, shape (rows, features), in which functions of the column are nearly linear, and their penalties."""
-        if self.levels:
-            basis, values = Basis.of_levels(self.levels), self.values
-        else:
-            values = self.values if self.present is None else np.where(self.present, self.values, np.nan)
-            basis = Basis.of_numbers(values, _WAVES)
+        values = self.values if self.present is None else np.where(self.present, self.values, np.nan)
+        basis = Basis.of_levels(self.levels) if self.levels else Basis.of_numbers(values, _WAVES)
         # The last feature is for missing values, which the judge leaves out.
         return basis.expand(values)[:, :-1], basis.penalties[:-1]
 
@@ -244,19 +241,20 @@ class Judge:
         if not causes:
             return self._alone[effect]
         if self._is_complete:
-            return self._fitted(effect, causes, None)[0]
+            return self._fitted(effect, causes, None)
         used = [*sorted(causes), effect]
         present = np.stack([self.columns[k].mask for k in used])
         is_complete = present.all(axis=0)
         complete, scores = np.flatnonzero(is_complete), self._alone[effect].copy()
         if len(complete) < _FEWEST_ROWS:
             return self.by_row(effect, causes - {used[int(np.argmin(present[:-1].sum(axis=1)))]})
-        scores[complete] = self._fitted(effect, causes, complete if len(complete) < self.n_rows else None)[0]
-        pattern = (1 << np.arange(len(causes))) @ present[:-1]
-        for code in np.unique(pattern[present[-1] & ~is_complete]).tolist():
-            known = frozenset(cause for bit, cause in enumerate(used[:-1]) if code >> bit & 1)
+        scores[complete] = self._fitted(effect, causes, complete if len(complete) < self.n_rows else None)
+        partly = np.flatnonzero(present[-1] & ~is_complete)
+        patterns, pattern = np.unique(present[:-1, partly], axis=1, return_inverse=True)
+        for k, has_cause in enumerate(patterns.T):
+            known = frozenset(itertools.compress(used[:-1], has_cause))
             if known:
-                rows = present[-1] & (pattern == code)
+                rows = partly[np.ravel(pattern) == k]
                 scores[rows] = self._simple_scores(effect, known)[rows]
         return scores
 
@@ -268,16 +266,14 @@ class Judge:
             rows = np.flatnonzero(np.logical_and.reduce([self.columns[k].mask for k in (effect, *causes)]))
             scores = self._alone[effect].copy()
             if len(rows) >= _FEWEST_ROWS:
-                fitted = self._fitted(effect, causes, rows, is_simple=True)[0]
+                fitted = self._fitted(effect, causes, rows, is_simple=True)
                 if fitted.sum() > scores[rows].sum():
                     scores[rows] = fitted
             self._simple[effect, causes] = scores
         return self._simple[effect, causes]
 
-    def _fitted(
-        self, effect: int, causes: frozenset[int], rows: Rows | None, is_simple: bool = False
-    ) -> tuple[Array, Array]:
-        """Return the log likelihood and the noise in some rows, in which no cell is missing; in all rows for None."""
+    def _fitted(self, effect: int, causes: frozenset[int], rows: Rows | None, is_simple: bool = False) -> Array:
+        """Return the log likelihood in some rows, in which no cell is missing; in all rows for None."""
         column, used = self.columns[effect], np.concatenate([[0], *(self._at[cause] for cause in sorted(causes))])
         if rows is None:
             left = self._products[:, used[:, None], used]
@@ -289,10 +285,9 @@ class Judge:
             if column.kind == "tied":
                 cells = column.cells[:, rows]
                 return _of_cells(cells, *self._expected(cells, fits, 1)[:2], self._alone[effect][rows])
-            residuals = column.spread_values[rows] - fits.left_out(column.spread_values[rows])[0]
-            return log_density(residuals), residuals
+            return log_density(column.spread_values[rows] - fits.left_out(column.spread_values[rows])[0])
         if column.levels:
-            return self._level(column, effect, causes, rows, fits), np.zeros(len(rows))
+            return self._level(column, effect, causes, rows, fits)
         if column.kind == "tied":
             return self._latent(column, effect, causes, rows, fits)
         return self._number(column, effect, causes, rows, fits)
@@ -356,9 +351,7 @@ class Judge:
 
     # --- numbers ------------------------------------------------------------------------------------
 
-    def _number(
-        self, column: Column, effect: int, causes: frozenset[int], rows: Rows, fits: _Fits
-    ) -> tuple[Array, Array]:
+    def _number(self, column: Column, effect: int, causes: frozenset[int], rows: Rows, fits: _Fits) -> Array:
         values = column.spread_values[rows]
         best = self._noise(values, causes, rows, fits)
         if column.is_nearly_normal:
@@ -367,10 +360,9 @@ class Judge:
         # is the quotient of two densities, both estimated, or scores with and without causes could not be compared.
         normal = column.normal[rows]
         derivative = self._alone[effect][rows] - log_density(normal)
-        scores, noise = self._noise(normal, causes, rows, fits)
-        return _better((scores + derivative, noise), best)
+        return _better(self._noise(normal, causes, rows, fits) + derivative, best)
 
-    def _noise(self, values: Array, causes: frozenset[int], rows: Rows, fits: _Fits) -> tuple[Array, Array]:
+    def _noise(self, values: Array, causes: frozenset[int], rows: Rows, fits: _Fits) -> Array:
         """Score numbers as smooth functions plus noise; the scale of the noise may depend on the causes."""
         residuals = values - fits.left_out(values)[0]
         scores = self._scaled_noise(residuals, fits)
@@ -380,22 +372,19 @@ class Judge:
         return _better(self._scaled_noise(values - joint.left_out(values)[0], fits), scores)
 
     @staticmethod
-    def _scaled_noise(residuals: Array, fits: _Fits) -> tuple[Array, Array]:
-        """Return the log density of residuals, and the residuals divided by their scale if it depends on the causes."""
+    def _scaled_noise(residuals: Array, fits: _Fits) -> Array:
+        """Return the log density of residuals, whose scale may depend on the causes."""
         scores = log_density(residuals)
         squares = np.log(np.square(residuals) + _FLOOR * residuals.var() + 1e-300)
         log_square, gain, _ = fits.left_out(squares - squares.mean())
         if gain <= 0:  # not better than a constant
-            return scores, residuals
+            return scores
         log_scale = 0.5 * (log_square - log_square.mean())
-        noise = residuals * np.exp(-log_scale)
-        return _better((log_density(noise) - log_scale, noise), (scores, residuals))
+        return _better(log_density(residuals * np.exp(-log_scale)) - log_scale, scores)
 
     # --- cells of a latent number -------------------------------------------------------------------
 
-    def _latent(
-        self, column: Column, effect: int, causes: frozenset[int], rows: Rows, fits: _Fits
-    ) -> tuple[Array, Array]:
+    def _latent(self, column: Column, effect: int, causes: frozenset[int], rows: Rows, fits: _Fits) -> Array:
         """Score cells of a latent normal number; its expectation given the cell and the causes is regressed (EM)."""
         cells, alone = column.cells[:, rows], self._alone[effect][rows]
         center, scale, latent = self._expected(cells, fits)
@@ -437,7 +426,7 @@ class Judge:
         if len(causes) > 1:
             joint = self._with_products(causes, (truth - shares).T, rows, fits)
             if joint is not None:
-                scores = _better((self._logits(truth, joint)[0], scores), (scores, scores))[0]
+                scores = _better(self._logits(truth, joint)[0], scores)
         return scores
 
     def _shares(self, column: Column, codes: Rows, causes: frozenset[int], rows: Rows, prior: Array) -> Array:
@@ -474,19 +463,16 @@ def _truncated(cells: Array, center: Array, scale: float) -> tuple[Array, Array]
     return center + scale * shift, scale**2 * variance
 
 
-def _of_cells(cells: Array, center: Array, scale: Array | float, alone: Array) -> tuple[Array, Array]:
-    """Return the log probability of cells, mixed with a little of that without causes, and noise within the cells."""
+def _of_cells(cells: Array, center: Array, scale: Array | float, alone: Array) -> Array:
+    """Return the log probability of cells, mixed with a little of that without causes."""
     low, high = (cells - center) / scale
     mass = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
-    scores = np.log((1 - _OUTLIERS) * np.maximum(mass, 0.0) + _OUTLIERS * np.exp(alone))
-    below = ndtr(low)  # the noise lies anywhere within its cell
-    within = below + np.maximum(mass, 0.0) * np.random.default_rng(len(low)).random(len(low))
-    return scores, ndtri(np.clip(within, 1e-6, 1 - 1e-6))
+    return np.asarray(np.log((1 - _OUTLIERS) * np.maximum(mass, 0.0) + _OUTLIERS * np.exp(alone)))
 
 
-def _better(candidate: tuple[Array, Array], than: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Return the scores, and what belongs to them, of a more complex form if it is clearly better."""
-    return candidate if candidate[0].sum() > than[0].sum() + _MARGIN else than
+def _better(candidate: Array, than: Array) -> Array:
+    """Return the scores of a more complex form if it is clearly better."""
+    return candidate if candidate.sum() > than.sum() + _MARGIN else than
 
 
 def _standardized(values: Array) -> Array:

@@ -310,7 +310,8 @@ def _beliefs(beliefs: Any) -> tuple[Belief, ...]:
         if isinstance(belief, str) or not hasattr(belief, "__len__") or len(belief) not in (3, 4):
             raise ValueError(f"beliefs contain {belief!r}, which is not (cause, effect, probability) or with a source")
         cause, effect, probability, *source = belief
-        if isinstance(probability, bool) or not isinstance(probability, Real) or not 0 < float(probability) < 1:
+        is_number = isinstance(probability, Real) and not isinstance(probability, bool)
+        if not is_number or not 1e-9 < float(probability) < 1 - 1e-9:
             raise ValueError(
                 f"the belief {cause!r} -> {effect!r} has probability {probability!r}; it must be a number above 0 and "
                 "below 1: use required for 1, and forbidden for 0"

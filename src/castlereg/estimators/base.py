@@ -303,7 +303,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def schema_(self) -> pd.DataFrame:
-        """One row per column of X: its kind, levels, number of missing values, and a note."""
+        """One row per column of X: kind, levels, missing values, a note, and its kind of likelihood in the graph."""
         model = self._fitted()
         frame, rows = schema_frame(model.preprocessing.schema), model.sampled_rows
         if rows is None:
@@ -313,7 +313,7 @@ class NetworkEstimator(BaseEstimator, metaclass=ABCMeta):
 
         table = Variables.of_rows(model.preprocessing, rows)
         kinds = [Column.of(*pair).kind for pair in zip(table.columns, table.values.T, strict=True)]
-        return frame.assign(in_graph=kinds[: len(frame)])
+        return frame.assign(kind_in_graph=kinds[: len(frame)])
 
     @property
     def validation_loss_(self) -> float:

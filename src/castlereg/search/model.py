@@ -151,7 +151,8 @@ class FittedModel:
         if known is None:
             options: dict[str, Any] = {"seed": self.graph_seed, "progress": shows_progress(None)}
             return discover_graph(self.preprocessing, rows, edges=self.edges, **options)
-        if known.source is not None:
+        is_given = self.edges is not None and np.array_equal(self.edges.allowed, self.edges.required)
+        if known.source is not None or is_given:  # a graph that the user gave was not discovered
             return known
         return known.discovered_from(Source.of(self.preprocessing, rows, self.edges, self.graph_seed))
 
