@@ -12,7 +12,7 @@ written without those of ``castlereg.causal.worlds`` and ``benchmarks/recovery_p
 - ``... export FOLDER`` and ``... collect FOLDER``: problems for ``benchmarks/peers/recover.py``, and its scores.
 - ``... table``: print the stored figures of every family.
 
-Real tables with shuffled columns are read from the folder ``tables`` beside ``CASTLEREG_DATA``.
+Real tables with shuffled columns are read from the folder ``tables`` next to ``CASTLEREG_DATA``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ each data set and figure to ``benchmarks/recovery/reality.csv``, with its date a
 - ``... export FOLDER`` and ``... collect FOLDER``: tables for ``benchmarks/peers/recover.py``, and its figures.
 - ``... latest``: print the last figures of each method.
 
-Data are read from the folder ``reality`` beside ``CASTLEREG_DATA``; Sachs, Asia and Alarm from ``CASTLEREG_DATA``.
+Data are read from the folder ``reality`` next to ``CASTLEREG_DATA``; Sachs, Asia and Alarm from ``CASTLEREG_DATA``.
 """
 
 from __future__ import annotations

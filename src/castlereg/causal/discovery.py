@@ -238,7 +238,7 @@ def _prepared(table: Variables, seed: int) -> tuple[list[Column], NDArray[np.int
         digests.append(int.from_bytes(hashlib.blake2b(content.tobytes(), digest_size=16).digest()))
     row_digests = np.zeros(len(rows), np.uint64)
     for digest, (values, codes), name in zip(digests, cells, table.names, strict=True):
-        # Columns with the same shares of the same values need different numbers, or rows could not be told apart.
+        # Columns with the same shares of the same values need different numbers, or different rows would be equal.
         seed_of_column = digest if digests.count(digest) == 1 else [digest, *name.encode()]
         row_digests += np.random.default_rng(seed_of_column).integers(2**64, size=len(values), dtype=np.uint64)[codes]
     chosen = np.argsort(row_digests, kind="stable")

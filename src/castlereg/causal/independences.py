@@ -100,7 +100,7 @@ def _channels(columns: Sequence[Column]) -> tuple[Array, NDArray[np.bool_], NDAr
 
 
 def _correlations(channels: Array, present: NDArray[np.bool_], weights: Array) -> tuple[Array, float]:
-    """Return weighted correlations of the pairs of channels that are present, and the number of rows they stand for."""
+    """Return weighted correlations of the pairs of channels that are present, and the number of rows behind them."""
     found, shares = [], 1.0
     mask = None if present.all() else present.astype(np.float64)
     if mask is not None:
@@ -176,7 +176,7 @@ def _given(covariance: Array, channels: NDArray[np.int64]) -> Array:
 def _scores(
     covariances: Array, owner: NDArray[np.int64], effect: int, causes: NDArray[np.int64], required: Edges, n: float
 ) -> Array:
-    """Return the score of a column given each set of causes, shape (members, sets); bit j stands for cause j.
+    """Return the score of a column given each set of causes, shape (members, sets); bit j is for cause j.
 
     The residual covariance of all sets grows by doubling: without the next cause, and given it.
     """
