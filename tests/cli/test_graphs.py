@@ -89,7 +89,9 @@ def discovered(models: Path, *arguments: Any) -> CausalGraph:
 def test_the_graph_of_a_table_needs_no_networks(models: Path) -> None:
     found = discovered(models, "--sink", "price", "--sink", "sold")
     assert found.targets == ("price", "sold")
-    assert set(found.parents("price")) == {"area", "kind"}
+    edges = found.edges()
+    probable = edges[(edges["effect"] == "price") & (edges["confidence"] > 0.5)]  # unlikely ones are shown as such
+    assert set(probable["cause"]) == {"area", "kind"}
     assert found.confidence.loc["area", "price"] > 0.9
     assert discovered(models, "--sink", "price", "--sink", "sold", "--confidence", 1).edges().empty
 
