@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +26,6 @@ from castlereg.causal.variables import Variable
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.int64]
-Function = Callable[[Array], Array]
 
 _WAVES = 7  # more would only take longer
 _FOLDS = 4
